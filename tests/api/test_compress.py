@@ -599,3 +599,10 @@ def test_the_choice_is_never_made_on_reported_data(
     plan, _ = plan_order(order, store=tmp_path / "store")
     assert {on for cell in plan.cells for on in cell.evaluations} == {"test", "holdout"}
     assert all(cell.cell.recipe.data.holdout == 0.1 for cell in plan.cells)
+
+
+def test_data_that_a_recipe_reports_by_default_is_not_chosen_on() -> None:
+    raw = {"task": "paws_wiki", "draw": {"speedup": None}, "evaluate": {"on": ["test"]}}
+    assert choosing.with_choice_data(raw)[1] == "validation"
+    for reporting in ({**raw, "evaluate": {}}, {**raw, "attack": {"n": 9}}):
+        assert choosing.with_choice_data(reporting)[1] == "holdout"

@@ -144,6 +144,7 @@ def test_several_recipes_make_one_study(world, tmp_path):
         ({"recipes": ["x"], "overr": {}}, "Did you mean 'over'"),
         ({"recipes": ["x"], "engine": {"kind": "slurm"}}, "engine"),
         ({"recipes": ["a/b.yaml", "a/b"]}, "same name"),
+        ({"recipes": ["x"], "over": 3}, "over: takes a mapping"),
     ],
 )
 def test_a_wrong_study_file_is_one_sentence(raw, message):

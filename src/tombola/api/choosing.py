@@ -6,6 +6,7 @@ from tombola.pipeline.costs import estimate
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.reading import Raw
+from tombola.recipe.sections import AttackSettings, EvaluateSettings
 from tombola.store.store import Store
 from tombola.tasks import HOLDOUT, Task
 from tombola.tasks.targets import all_targets, find_target
@@ -48,11 +49,15 @@ def with_choice_data(raw: Raw) -> tuple[Raw, str | None]:
 
 def _reported(raw: Raw) -> set[str]:
     """Return the splits of the recipe's task whose scores are reported, also with changed texts."""
-    on = [*(raw.get("evaluate") or {}).get("on", ()), (raw.get("attack") or {}).get("on")]
-    targets = [
-        find_target(target, raw["task"]) for target in all_targets(tuple(filter(None, on)), raw["task"])
-    ]
+    on = _evaluated(raw)
+    if raw.get("attack"):
+        on.append(raw["attack"].get("on", AttackSettings.model_fields["on"].default))
+    targets = [find_target(target, raw["task"]) for target in all_targets(tuple(on), raw["task"])]
     return {split.partition("+")[0] for task, split in targets if task == raw["task"]}
+
+
+def _evaluated(raw: Raw) -> list[str]:
+    return list((raw.get("evaluate") or {}).get("on", EvaluateSettings().on))
 
 
 def choice_recipe(raw: Raw, on: str) -> Raw:
@@ -61,11 +66,10 @@ def choice_recipe(raw: Raw, on: str) -> Raw:
     The recipe's first data set stays: models are timed on its texts, so the chosen ticket is the very one that the
     recipe trains for its speed-up.
     """
-    first = list((raw.get("evaluate") or {}).get("on", ["validation"]))[:1]
     return {
         **only_ticket(raw),
         "name": f"{raw['name']}-choice",
-        "evaluate": {"on": list(dict.fromkeys([*first, on]))},
+        "evaluate": {"on": list(dict.fromkeys([*_evaluated(raw)[:1], on]))},
         "draw": {**raw["draw"], "speedup": list(SPEEDUPS)},
         "variants": {"original": {"search": None, "defend": []}, "ticket": {}},
     }

@@ -63,7 +63,10 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     changes = {key.replace("__", "."): value for key, value in settings.items()}
     changes = {**parse_overrides(overrides), **changes}
     own = {key: value for key, value in changes.items() if _is_own(key, raw)}
-    over = {**(raw.get("over") or {}), **{key: value for key, value in changes.items() if key not in own}}
+    over = raw.get("over") or {}
+    if not isinstance(over, dict):  # left to the check of the study
+        return raw
+    over = {**over, **{key: value for key, value in changes.items() if key not in own}}
     if changes.get("claims", raw) is None:
         over["claims"] = None
     study = load_recipe(raw, **own)
