@@ -82,7 +82,7 @@ def test_rows_are_matched_by_variant_and_grid_even_where_one_run_has_no_grid():
         ("imp", 0.5),
     ]
     assert [row.changes[0].estimate.mean for row in found.table] == pytest.approx([0.01, 0.05])
-    assert found.notes == ["only in a: imp · 30 %", "only in b: omp · 50 %"]
+    assert found.notes == ["only in a: imp · 30 % sparse", "only in b: omp · 50 % sparse"]
 
 
 def test_runs_of_one_row_each_are_compared_whatever_they_are_called():

@@ -119,19 +119,22 @@ def test_tickets_that_give_one_answer_to_all_are_named_together():
         chance("dense", 0.9), *(chance("random", 0.5, sparsity) for sparsity in (0.5, 0.6, 0.7, 0.8))
     )
     assert found.notes == [
-        "no better than a constant answer on validation: random · 50 %; random · 60 %; random · 70 %; and 1 more"
+        "no better than a constant answer on validation: random · 50 % sparse; random · 60 % sparse; "
+        "random · 70 % sparse; and 1 more"
     ]
 
 
 def test_a_mask_that_empties_a_matrix_is_told_in_the_notes_and_the_decision():
     found = result(cell("dense", 0.9), cell("omp", 0.9, 0.9, emptied=["pooler.dense"]))
-    assert found.notes == ["omp · 90 %: the mask removes all of pooler.dense, so no signal passes there"]
+    assert found.notes == [
+        "omp · 90 % sparse: the mask removes all of pooler.dense, so no signal passes there"
+    ]
     assert found.matching()[0].note == "the ticket's mask removes all of pooler.dense"
 
 
 def test_a_speedup_measured_on_a_busy_machine_is_told():
     found = result(cell("heads", 0.9, 0.5, measured=measured(1.4, busy="load 7 on 2 cores")))
-    assert found.notes == ["the speed-up of heads · 50 % is uncertain: load 7 on 2 cores"]
+    assert found.notes == ["the speed-up of heads · 50 % sparse is uncertain: load 7 on 2 cores"]
 
 
 def test_speedups_that_are_uncertain_for_different_reasons_are_told_apart():
@@ -139,8 +142,8 @@ def test_speedups_that_are_uncertain_for_different_reasons_are_told_apart():
     known = {size: one.model_copy(update={"busy": f"load {size}"}) for size, one in sizes.speedup.items()}
     found = result(cell("heads", 0.9, 0.5, measured=sizes.model_copy(update={"speedup": known})))
     assert found.notes == [
-        "the speed-up of heads · 50 % (batch 1) is uncertain: load 1",
-        "the speed-up of heads · 50 % (batch 32) is uncertain: load 32",
+        "the speed-up of heads · 50 % sparse (batch 1) is uncertain: load 1",
+        "the speed-up of heads · 50 % sparse (batch 32) is uncertain: load 32",
     ]
 
 
@@ -167,7 +170,7 @@ def test_rows_that_lack_seeds_are_named():
     found = result(
         *DENSE, *(cell("imp", 0.8 + seed / 100, 0.5, seed) for seed in range(3)), cell("imp", 0.9, 0.7, 1)
     )
-    assert found.notes == ["fewer seeds than the 3 of other rows: imp · 70 % (1)"]
+    assert found.notes == ["fewer seeds than the 3 of other rows: imp · 70 % sparse (1)"]
 
 
 def test_a_seed_that_failed_among_others_is_named():

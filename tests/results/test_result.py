@@ -259,7 +259,7 @@ def test_latex_has_a_line_for_each_row_and_no_bare_special_characters():
 def test_a_result_shows_its_scores_in_a_session(found):
     shown = repr(found).splitlines()
     assert shown[0] == f"Result 'x': 3 rows, 3 seeds ({found.folder})"
-    assert shown[2] == "  imp · 50 %: validation 91.3 % ± 1.5, hans/validation 72.0 % ± 2.6"
+    assert shown[2] == "  imp · 50 % sparse: validation 91.3 % ± 1.5, hans/validation 72.0 % ± 2.6"
 
 
 def test_every_flipped_bit_of_a_result_is_named(tmp_path):

@@ -71,7 +71,9 @@ def test_the_baseline_key_is_what_a_ticket_shares_with_its_dense_model():
     (row,) = result(cell("imp", 0.8, 0.5, recipe=IMP, **{"task": "rte", "search.step": 0.1})).summaries()
     assert row.baseline_key == {"task": "rte"}
     assert row.axes == {"task": "rte", "search.step": 0.1, "draw.sparsity": 0.5}
-    assert row.label == "imp · task rte · step 0.1 · 50 %"
+    assert row.label == "imp · task rte · step 0.1 · 50 % sparse"
+    rows = result(*(cell("imp", 0.8, 0.5, runtime=one) for one in ("transformers", "onnx_int8"))).summaries()
+    assert [one.label for one in rows] == ["imp · 50 % sparse", "imp · ONNX int8 · 50 % sparse"]
 
 
 def test_masks_that_differ_between_seeds_are_averaged():

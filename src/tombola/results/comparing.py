@@ -14,7 +14,7 @@ from tombola.recipe.recipe import Recipe
 from tombola.results.decisions import Estimate
 from tombola.results.differences import Change, estimate_difference
 from tombola.results.export import frame
-from tombola.results.formatting import short_axis, short_value, write_difference, write_estimate
+from tombola.results.formatting import short_value, write_axis, write_difference, write_estimate
 from tombola.results.result import Result
 from tombola.results.summary import Summary
 
@@ -47,10 +47,8 @@ class ComparedRow:
     @property
     def label(self) -> str:
         """The row's name in a sentence."""
-        axes = ((axis, value) for axis, value in self.axes.items() if value is not None)
-        return " · ".join(
-            [self.variant, *(f"{short_axis(axis)} {short_value(value)}" for axis, value in axes)]
-        )
+        axes = [write_axis(axis, value) for axis, value in self.axes.items() if value is not None]
+        return " · ".join(filter(None, [self.variant, *axes]))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ LARGE = 10_000
 SPARSITY = "draw.sparsity"
 """The axis that every table shows in a separate column."""
 
+RUNTIMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
+"""The names of runtimes beside a model's."""
+
 
 def write_value(value: float, metric: str, sign: str = "") -> str:
     """Format a score: `82.4 %`, `−0.347` or `31.250`."""
@@ -73,6 +76,11 @@ def write_share(share: float) -> str:
 def write_speedup(speedup: Speedup | None) -> str:
     """Format a speed-up with its interval: `1.42 (1.38–1.47)`."""
     return f"{speedup.ratio:.2f} ({speedup.low:.2f}–{speedup.high:.2f})" if speedup else ""
+
+
+def write_axis(axis: str, value: Any) -> str:
+    """Format an axis with its value: `step 0.1`; a runtime by its name alone, and the usual one not at all."""
+    return RUNTIMES[value] if axis == "runtime" else f"{short_axis(axis)} {short_value(value)}"
 
 
 def short_axis(axis: str) -> str:

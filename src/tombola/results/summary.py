@@ -13,7 +13,7 @@ from typing import Any
 from tombola.evaluation.intervals import mean_interval, normal_quantile
 from tombola.evaluation.scores import Score
 from tombola.results.decisions import Estimate
-from tombola.results.formatting import SPARSITY, short_axis, short_value, write_share
+from tombola.results.formatting import SPARSITY, write_axis, write_share
 from tombola.results.record import CellResult
 from tombola.results.speed import Shipped, mean_shipped, mean_speedups
 from tombola.results.statistics import all_equal
@@ -156,12 +156,9 @@ class Summary:
     @cached_property
     def label(self) -> str:
         """The row's name in a sentence: the variant, its axes, its sparsity."""
-        axes = [
-            f"{short_axis(axis)} {short_value(value)}"
-            for axis, value in self.axes.items()
-            if axis != SPARSITY
-        ]
-        return " · ".join([self.variant, *axes, *([] if self.dense else [write_share(self.sparsity)])])
+        axes = [write_axis(axis, value) for axis, value in self.axes.items() if axis != SPARSITY]
+        sparsity = "" if self.dense else f"{write_share(self.sparsity)} sparse"
+        return " · ".join(filter(None, [self.variant, *axes, sparsity]))
 
     def shares_baseline(self, other: Summary) -> bool:
         """Return whether both are compared with the same dense model."""

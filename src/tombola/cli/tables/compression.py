@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tombola.cli.tables.layout import Column, Grid
 from tombola.cli.tables.models import scaled
 from tombola.cli.tables.results import notes_below
-from tombola.results.formatting import is_share, write_metric, write_value
+from tombola.results.formatting import RUNTIMES, is_share, write_metric, write_value
 
 if TYPE_CHECKING:
     from tombola.evaluation.scores import Score
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tombola.results.record import CellResult
 
 UNCERTAIN = "*"
-NAMES = {"transformers": "", "onnx": "ONNX", "onnx_int8": "ONNX int8"}
 
 
 def compression_table(compression: Compression) -> Grid:
@@ -50,7 +49,7 @@ def compression_table(compression: Compression) -> Grid:
 
 
 def _name(cell: CellResult) -> str:
-    runtime = NAMES[cell.recipe.get("runtime", "transformers")]
+    runtime = RUNTIMES[cell.recipe.get("runtime", "transformers")]
     return f"{cell.variant}\n{runtime}" if runtime else cell.variant
 
 
