@@ -67,7 +67,7 @@ def load_study(source: Path | str | Mapping[str, Any], overrides: Iterable[str] 
     if not isinstance(over, dict):  # left to the check of the study
         return raw
     over = {**over, **{key: value for key, value in changes.items() if key not in own}}
-    if changes.get("claims", raw) is None:
+    if "claims" in own and own["claims"] is None:  # those of the recipes too
         over["claims"] = None
     study = load_recipe(raw, **own)
     recipes = _relative_to(raw["recipes"], base)
