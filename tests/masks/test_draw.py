@@ -93,6 +93,8 @@ def test_all_that_may_go_can_go(mask):
 def test_half_a_unit_counts_as_one():
     assert [removals(0.5, count) for count in (1, 2, 3, 5, 7)] == [1, 1, 2, 3, 4]
     assert removals(0.7, 85_524_480) == 59_867_136
+    assert removals(0.35, 90) == removals(0.1 + 0.25, 90) == 32
+    assert removals(0.1 + 0.2, 15) == removals(1 - 0.7, 15) == 5
 
 
 def test_zeros_of_both_signs_are_equal_and_infinities_are_the_ends():

@@ -15,6 +15,11 @@ JOINT: dict[str, Any] = {"method": "importance", "units": "head+ffn"}
     ("changes", "complaint"),
     [
         ({"train": {"distill": {"layers": "last"}}}, r"train\.distill: layers: .* set hidden above 0"),
+        ({"train": {"distill": {"weight": 0}}}, r"train\.distill: weight: 0 learns nothing from the teacher"),
+        (
+            {"train": {"distill": {"weight": 0, "hidden": 1, "temperature": 4}}},
+            r"train\.distill: temperature: has no effect with weight: 0",
+        ),
         (
             {"train": {"distill": {"weight": 1.0}, "loss": {"kind": "poe"}}, "bias": {"method": "shallow"}},
             r"train: loss: has no effect with distill\.weight: 1",

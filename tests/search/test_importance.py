@@ -11,9 +11,10 @@ from tests.tiny import MODEL_TYPES, tiny, token_ids
 from tests.training.toy import same_weights, toy_train
 from tombola.errors import RecipeError
 from tombola.masks import Mask, Scores, Units
+from tombola.masks.shares import whole_units
 from tombola.recipe.grid import expand
 from tombola.search import Evidence, lowest, searches
-from tombola.search.importance import Importance, choose, importance, normalised, whole_units
+from tombola.search.importance import Importance, choose, importance, normalised
 from tombola.search.random import Random, random
 
 LENGTHS = torch.tensor([7, 4, 6, 2])

@@ -179,7 +179,9 @@ def test_it_is_ready_for_the_hub(ticket, monkeypatch):
     monkeypatch.setattr("huggingface_hub.HfApi", Api)
     assert ticket.push_to_hub("me/ticket", private=True) == "address"
     assert calls == {"token": None, "repo": ("me/ticket", True, True), "folder": ticket.folder}
-    assert all(path.suffix in (".json", ".safetensors", ".md", ".txt") for path in ticket.folder.iterdir())
+    assert all(
+        path.suffix in (".json", ".safetensors", ".md", ".txt", ".yaml") for path in ticket.folder.iterdir()
+    )
 
 
 def test_a_mask_for_another_model_is_refused_with_both_fingerprints(ticket, tmp_path):

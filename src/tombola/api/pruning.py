@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tombola.tasks import Split
 
 
+EXAMPLES = 128
+"""The default number of calibration examples."""
+
+
 @dataclass(frozen=True)
 class Pruning:
     """The result of `prune`.
@@ -53,7 +57,7 @@ def prune(
     pattern: str | None = None,
     scope: Scope | None = None,
     settings: Mapping[str, Any] | None = None,
-    examples: int = 128,
+    examples: int = EXAMPLES,
     max_length: int = 128,
     data: Path | str | None = None,
     seed: int = 1,
@@ -74,7 +78,7 @@ def prune(
         pattern: `2:4` instead of a sparsity, or blocks such as `16x16`.
         scope: `local` ranks the weights of a matrix, `row` those of each output row; by default as published.
         settings: Further settings of the method, such as `{"damping": 0.02}`.
-        examples: The number of training examples to calibrate on.
+        examples: The number of training examples to calibrate on; not for `magnitude`, which looks at none.
         max_length: Truncate examples to this many tokens.
         data: The root of local data folders.
         seed: The seed that selects the examples.
@@ -103,6 +107,8 @@ def prune(
         },
         device=check_device(device),
     )
+    if calibration is None and examples != EXAMPLES:
+        raise TombolaError(f"examples: {method} looks at no examples; leave it out")
     mask = prune_folder(folder, Path(output), order, progress or (lambda done, steps: None))
     size = sum(file.stat().st_size for file in Path(output).glob("model*.safetensors"))
     return Pruning(Path(output), mask, time.monotonic() - started, peak_memory(), size)
@@ -111,8 +117,11 @@ def prune(
 def _settings(method: str, settings: Mapping[str, Any] | None, examples: int) -> SearchSettings:
     raw: dict[str, Any] = {"method": method, **(settings or {})}
     kind = searches[method].settings
-    if "calibration" in kind.model_fields and isinstance(raw.get("calibration", {}), Mapping):
-        raw["calibration"] = {"examples": examples, **raw.get("calibration", {})}
+    given = raw.get("calibration", {})
+    if "calibration" in kind.model_fields and isinstance(given, Mapping):
+        if "examples" in given and examples != EXAMPLES:
+            raise TombolaError("examples: calibration.examples gives their number too; leave one of them out")
+        raw["calibration"] = {"examples": examples, **given}
     for name in ("units", "pooler", "classifier", "biases", "task", "start", "start_step", "start_share"):
         if name in raw:
             raise TombolaError(f"{name}: only works in recipes; prune always uses the matrices of all layers")

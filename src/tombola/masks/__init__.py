@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tombola.masks.layout import Layout, Matrix
     from tombola.masks.mask import Mask
     from tombola.masks.scores import Scores
-    from tombola.masks.select import removals
+    from tombola.masks.shares import removals
     from tombola.masks.storage import MASK
     from tombola.masks.units import Units
 
@@ -29,7 +29,7 @@ _HOME = {
     "draw": "drawing",
     "fingerprint": "base",
     "geometry": "base",
-    "removals": "select",
+    "removals": "shares",
 }
 
 __all__ = [

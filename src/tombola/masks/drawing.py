@@ -14,7 +14,8 @@ from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, highest, keep_highest_checked, removals
+from tombola.masks.select import Candidates, highest, keep_highest_checked
+from tombola.masks.shares import removals
 from tombola.masks.units import Units
 
 

@@ -20,8 +20,8 @@ from tombola.masks.select import (
     keep_highest,
     keep_highest_checked,
     ordered_keys,
-    removals,
 )
+from tombola.masks.shares import removals
 
 GONE, PROTECTED = -1, 1 << 33
 """Sort keys below and above the keys of all scores."""

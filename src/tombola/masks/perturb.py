@@ -5,6 +5,7 @@ from functools import reduce
 import torch
 
 from tombola.masks.mask import Mask
+from tombola.masks.shares import removals
 
 
 def perturb(mask: Mask, share: float, seed: int) -> Mask:
@@ -24,7 +25,7 @@ def _swap(mask: Mask, share: float, generator: torch.Generator) -> Mask:
     kept = {name: bools.flatten() for name, bools in mask.items()}
     flat = torch.cat(list(kept.values()))
     ones, zeros = flat.nonzero().flatten(), (~flat).nonzero().flatten()
-    swaps = min(int(share * len(ones) + 0.5), len(zeros))
+    swaps = min(removals(share, len(ones)), len(zeros))
     flat[ones[torch.randperm(len(ones), generator=generator)[:swaps]]] = False
     flat[zeros[torch.randperm(len(zeros), generator=generator)[:swaps]]] = True
     pieces = flat.split([len(bits) for bits in kept.values()])

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import floor
 from sys import byteorder
 
 import numpy as np
@@ -18,16 +17,6 @@ UPPER = 1 if byteorder == "little" else 0  # which half of a float holds sign, e
 
 Floats = NDArray[np.float32]
 Keys = NDArray[np.uint32]
-
-
-def removals(sparsity: float, count: int) -> int:
-    """Return how many of `count` units a sparsity removes: the nearest integer, halves rounded up.
-
-    Args:
-        sparsity: The fraction to remove.
-        count: The number of units.
-    """
-    return floor(sparsity * count + 0.5)
 
 
 @dataclass(frozen=True)

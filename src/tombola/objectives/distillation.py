@@ -64,6 +64,16 @@ class Distill(Settings):
             raise ValueError("layers: says which hidden states to match; set hidden above 0, or leave it out")
         return self
 
+    @model_validator(mode="after")
+    def _learns_from_the_teacher(self) -> Self:
+        if not self.weight and not self.hidden:
+            raise ValueError("weight: 0 learns nothing from the teacher; set weight or hidden above 0")
+        if not self.weight and self.temperature != type(self).model_fields["temperature"].default:
+            raise ValueError(
+                "temperature: has no effect with weight: 0, which leaves out the logits; leave it out"
+            )
+        return self
+
 
 @dataclass(frozen=True)
 class Distilled(LogitLoss):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import cached_in_run
+from tombola.masks.shares import removals, whole_units
 from tombola.pipeline.references import DataSource, ModelSource
 from tombola.recipe.recipe import Recipe
 from tombola.search import SearchSettings
-from tombola.search.importance import Importance, whole_units
+from tombola.search.importance import Importance
 
 if TYPE_CHECKING:
     from tombola.masks import Units
@@ -86,8 +87,6 @@ def _warn_of_kept_heads(sparsity: float, min_heads: int, heads: tuple[int, ...])
 
 
 def _check_share(sparsity: float, local: bool, units: Units) -> None:
-    from tombola.masks import removals
-
     for group in units.groups if local else ():
         if removals(sparsity, group.count) == group.count:
             raise RecipeError(

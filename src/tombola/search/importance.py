@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count as count_up
-from math import floor
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -13,6 +12,7 @@ from tombola.augmentations import AugmentSettings
 from tombola.foundations.lazy import lazy_module
 from tombola.foundations.seeds import numbered_seed
 from tombola.masks.names import Scope, UnitsName
+from tombola.masks.shares import whole_units
 from tombola.objectives import Batch
 from tombola.search import Amount, Evidence, ScorerSettings, scorer
 from tombola.search.contributions import contribution_scores
@@ -222,11 +222,6 @@ def _shuffled(scores: Scores, seed: int, number: int) -> Scores:
     return masks.Scores(
         scores.units, {**placed, **{name: scores[ffns[i]] for name, i in zip(ffns, order, strict=True)}}
     )
-
-
-def whole_units(share: float, count: int) -> int:
-    """Return ⌊share · count⌋, tolerating float error in a decimal share: 0.29 of 100 is 29."""
-    return floor(share * count + 1e-9)
 
 
 def normalised(units: Units, values: Mapping[str, Tensor]) -> Scores:
