@@ -1,6 +1,7 @@
 """`compress`: from a model and a data file to a smaller model with its proof."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +115,10 @@ def test_the_ticket_names_the_model_it_came_from_and_its_recipe_makes_it_again(
     card = (compressed.model / "README.md").read_text()
     assert f"base_model: {world.model.name}\n" in card
     assert f" ticket of {world.model.name} for films\n" in card
+    assert re.search(
+        r"It was measured to be [\d.]+ times \(batch size 1(, uncertain)?\) as fast as the dense", card
+    )
+    assert "`AutoModelForSequenceClassification.from_pretrained`, or `pipeline(" in card
     ticket = tombola.Ticket.from_pretrained(compressed.model)
     assert ticket.info["base"]["name"] == world.model.name
     assert ticket.recipe["train"]["epochs"] == 16

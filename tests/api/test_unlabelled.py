@@ -17,6 +17,7 @@ from tombola.pipeline.stages.label import ROWS, TASK
 from tombola.pipeline.stages.train import Train
 from tombola.store.store import Store
 from tombola.tasks import Task
+from tombola.tasks.without_labels import new_texts
 
 SETTINGS = ("train={epochs: 8, learning_rate: 3.0e-3, batch_size: 16, max_length: 16}", "retrain.epochs=2")
 
@@ -52,6 +53,11 @@ def test_what_the_data_has_already_is_left_out(world: World, texts: Path) -> Non
     found = texts_to_label(raw_of(world, world.model), str(texts))
     assert len(found) == 60
     assert not {text for (text,) in found.texts} & set(known(world))
+
+
+def test_lines_are_refused_where_pairs_are_read(texts: Path) -> None:
+    with pytest.raises(TombolaError, match=r"more\.txt: a \.txt file has one text per line, but rte reads"):
+        new_texts(Task.named("rte"), texts, ())
 
 
 def test_lines_are_read_from_files_that_are_named_otherwise_or_compressed(

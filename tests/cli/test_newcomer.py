@@ -1,6 +1,7 @@
 """Plausible mistakes of somebody's first hour: each gets a sentence that says what to do next, and no traceback."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from tests.cli.failing import fails
 from tests.world import World
 from tombola.cli import app
+from tombola.cli.attack import _name_of
 
 pytestmark = pytest.mark.portable
 
@@ -378,3 +380,19 @@ def _words(typed):
         else:
             words[-1] += letter
     return words
+
+
+def test_attacks_on_the_models_of_two_runs_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places = [
+        "runs/compress-a/model",
+        "runs/compress-b/model",
+        "runs/imp/tickets/imp_sparsity-0.5",
+        "small.onnx",
+    ]
+    for place in places:
+        Path(place).mkdir(parents=True)
+    names = ["compress-a-model", "compress-b-model", "imp-imp_sparsity-0.5", "small.onnx", "bert"]
+    assert [_name_of(place) for place in (*places, "me/bert")] == names
+    monkeypatch.chdir(tmp_path / "runs" / "imp")
+    assert _name_of("../compress-a/model") == "compress-a-model"

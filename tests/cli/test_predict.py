@@ -194,6 +194,8 @@ def test_what_cannot_be_written_is_refused_before_the_work(
 def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"standard input:1: no column 'sentence'; the columns are 'a', 'b'"):
         predict_file(ticket, b"a,b\n1,2\n", form="csv")
+    with pytest.raises(DataError, match=r"a nice film: there is no such file; .* `echo 'a nice film' \| tom"):
+        TextFile.read(Path("a nice film"), Task.named("sst2"))
     with pytest.raises(DataError, match="standard input: there is nothing to predict"):
         predict_file(ticket, b" \n")
     with pytest.raises(DataError, match=r"standard input:2: not UTF-8 text .*`iconv -f WINDOWS-1252"):

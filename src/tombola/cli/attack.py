@@ -16,6 +16,9 @@ from tombola.errors import TombolaError
 if TYPE_CHECKING:
     from tombola.attacks.base import Attack
 
+OF_RUNS = ("runs", "tickets", "models")
+"""Folders that say nothing about the models in them."""
+
 
 @verb(long=True, resumes=True)
 def attack(
@@ -63,7 +66,7 @@ def attack(
     from tombola.foundations.paths import path_part
 
     chosen = _configured(recipe, changes or [])
-    whole = output or Path("attacks") / path_part(f"{Path(model).name}-{recipe}")
+    whole = output or Path("attacks") / path_part(f"{_name_of(model)}-{recipe}")
     tasks = _tasks(screen, model, task)
     folders = {one: whole / path_part(one) if one and len(tasks) > 1 else whole for one in tasks}
     labels = {one: f"attack with {recipe}" + (f" on {one}" if len(tasks) > 1 else "") for one in tasks}
@@ -102,6 +105,16 @@ def attack(
             screen.wrote(f"{name}task", report.to_task(folders[one], f"{as_task}_{one}" if name else as_task))
     figures: dict[str, Any] = {str(one or model): report.summary() for one, report in reports.items()}
     screen.finish(attack=recipe, figures=figures)
+
+
+def _name_of(model: str) -> str:
+    """Return a model's name; that of a folder or file includes its run, since runs call their models alike."""
+    place = Path(model).resolve()
+    if not place.exists():
+        return Path(model).name
+    inside = place.is_relative_to(Path.cwd())
+    parts = place.relative_to(Path.cwd()).parts if inside else place.parts[-2:]
+    return "-".join(part for part in parts if part not in OF_RUNS) or place.name
 
 
 @contextmanager

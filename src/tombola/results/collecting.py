@@ -231,6 +231,8 @@ def write_cell(
     cut = cut_of(plan.model)
     if isinstance(cut, Shrink):
         info["cut"] = store.read(cut).model_dump(mode="json")
+    if cell.measured is not None and cell.measured.speedup:
+        info["speedup"] = {size: found.model_dump() for size, found in cell.measured.speedup.items()}
     beside = {**onnx_files([plan], store), **task_file(plan.cell.recipe.task), **beside}
     write_ticket(folder, store.open(plan.model), store.open(plan.mask), info, beside)
 

@@ -25,7 +25,13 @@ def new_texts(task: Task, file: Path, known: Iterable[Split]) -> Split:
             f"{file}: labelling new texts needs a task with one label per text, but {task.name} is a {task.kind} "
             "task."
         )
-    found = unlabelled(task, _lines(file) if ending_of(file) == ".txt" else file)
+    lines = ending_of(file) == ".txt"
+    if lines and len(task.text) > 1:
+        raise DataError(
+            f"{file}: a .txt file has one text per line, but {task.name} reads {' and '.join(task.text)}: pass a .csv, "
+            ".tsv or .jsonl file with these columns."
+        )
+    found = unlabelled(task, _lines(file) if lines else file)
     known_keys = {key for split in known for key in split.text_keys}
     first = {key: place for place, key in reversed(list(enumerate(found.text_keys)))}
     places = sorted(place for key, place in first.items() if key not in known_keys)

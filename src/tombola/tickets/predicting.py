@@ -46,6 +46,11 @@ class TextFile:
             path: The file.
             task: The task of the texts.
         """
+        if not path.exists() and " " in path.name:
+            raise DataError(
+                f"{path}: there is no such file; to predict a text, pass it as standard input: "
+                f"`echo {quote(str(path))} | tombola predict MODEL -`."
+            )
         try:
             opened, table = open_unlabelled(_as_named(task), path)
         except DoesNotFit as error:

@@ -25,6 +25,7 @@ from tombola.foundations.quiet import quiet
 from tombola.masks import MASK, Mask
 from tombola.models.finding import MODEL_FILES
 from tombola.models.loading import open_model
+from tombola.models.safety import read_config
 from tombola.pipeline.stages.base import LOG, SCORES
 from tombola.pipeline.stages.export import ExportStage, Quantise
 from tombola.store.manifest import MANIFEST
@@ -119,7 +120,8 @@ def write_ticket(
             shutil.copyfile(mask / MASK, new / MASK)
             if "cut" not in info and not _made_under(mask / MASK, model):
                 _mask_weights(new)
-        describe = partial(ticket_card, corrections=_corrections(new))
+        (architecture,) = read_config(new).get("architectures") or [None]
+        describe = partial(ticket_card, corrections=_corrections(new), architecture=architecture)
         return Ticket(folder, write_info(new, TICKET, info, describe))
 
 
@@ -186,12 +188,15 @@ def _about_runtime(recipe: Mapping[str, Any]) -> str:
     )
 
 
-def ticket_card(info: Mapping[str, Any], corrections: Sequence[str] = ()) -> str:
+def ticket_card(
+    info: Mapping[str, Any], corrections: Sequence[str] = (), architecture: str | None = None
+) -> str:
     """Return the model card of a ticket.
 
     Args:
         info: The ticket's metadata.
         corrections: The kinds of the defenses in its folder.
+        architecture: The class of its model in transformers.
     """
     mask = info["mask"]
     named = re.sub(r"(\.task)?\.ya?ml$", "", public_name(str(info["recipe"]["task"])))
@@ -200,7 +205,7 @@ def ticket_card(info: Mapping[str, Any], corrections: Sequence[str] = ()) -> str
         title=f"A {mask['weight_sparsity']:.0%} ticket of {info['base']['name']} for {named}"
         if mask
         else f"{info['base']['name']}, fine-tuned for {named}",
-        about=_about_mask(mask) + _size(info)
+        about=_about_mask(mask) + _size(info) + _speed(info)
         if mask
         else "The dense baseline of the tickets of the same recipe: nothing is removed.",
         tag=f"{mask['granularity']}-sparsity" if mask else "dense",
@@ -218,7 +223,7 @@ def ticket_card(info: Mapping[str, Any], corrections: Sequence[str] = ()) -> str
             'ticket = tombola.Ticket.from_pretrained("path/or/hub-id")',
             "model, tokenizer = ticket.model(), ticket.tokenizer()",
         ],
-        after_use=_opening(info) + _about_runtime(info["recipe"]) + _about_defense(corrections),
+        after_use=_opening(info, architecture) + _about_runtime(info["recipe"]) + _about_defense(corrections),
     )
 
 
@@ -238,9 +243,21 @@ def _size(info: Mapping[str, Any]) -> str:
     return f" They are cut out: this model has {now:,} parameters, the dense one {dense:,}."
 
 
-def _opening(info: Mapping[str, Any]) -> str:
+def _speed(info: Mapping[str, Any]) -> str:
+    """Return the measured speed-ups, if any."""
+    times = [
+        f"{found['ratio']:.2f} times (batch size {size}{', uncertain' if found['busy'] else ''})"
+        for size, found in info.get("speedup", {}).items()
+    ]
+    return f" It was measured to be {' and '.join(times)} as fast as the dense model." if times else ""
+
+
+def _opening(info: Mapping[str, Any], architecture: str | None) -> str:
     """Explain how to open the folder with plain transformers."""
-    plain = "The folder also opens with the plain `AutoModelFor….from_pretrained` for its task, and in a `pipeline`"
+    _, _, head = (architecture or "").partition("For")
+    plain = f"The folder also opens with plain transformers: `AutoModelFor{head or '…'}.from_pretrained`"
+    if head == "SequenceClassification":
+        plain += ', or `pipeline("text-classification", model="path/or/hub-id")`'
     if "cut" in info and info["cut"]["layout"] == "free":
         return f"{plain}, after `import tombola`."
     return f"{plain}."
