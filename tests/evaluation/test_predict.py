@@ -86,6 +86,14 @@ def test_a_decoder_without_padding_token_is_lent_one() -> None:
     assert model.config.pad_token_id is None
 
 
+def test_a_decoder_finds_the_last_token_before_the_padding_of_the_batches() -> None:
+    model = tiny("gpt2", pad_token_id=PLAIN.mask_token_id)
+    encoded = encode(split_of("sst2"), PLAIN, 64)
+    logits = predict(model, encoded, Collate(PLAIN))
+    np.testing.assert_allclose(logits, one_by_one(model, encoded), atol=2e-5)
+    assert model.config.pad_token_id == PLAIN.mask_token_id
+
+
 def test_segments_reach_the_model() -> None:
     model = tiny("bert")
     encoded = encode(split_of("rte", longest=12), SEGMENTS, 64)

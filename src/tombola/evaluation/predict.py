@@ -77,10 +77,13 @@ def require_finite(logits: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def evaluating(model: "PreTrainedModel", pad_id: int | None) -> Iterator[None]:
-    """Put the model in eval mode, with a padding token if it lacks one (decoders need it), and restore both."""
+    """Put the model in eval mode, with the padding token of its batches if given, and restore both.
+
+    Decoders find the last token of a text by it, whatever their config says.
+    """
     training, pad_token_id = model.training, model.config.pad_token_id
     model.eval()
-    model.config.pad_token_id = pad_id if pad_token_id is None else pad_token_id
+    model.config.pad_token_id = pad_token_id if pad_id is None else pad_id
     try:
         yield
     finally:

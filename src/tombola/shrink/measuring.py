@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from tombola.evaluation.intervals import fewest_for_median
 from tombola.evaluation.predict import evaluating
 from tombola.foundations.hardware.machine import device_name
-from tombola.shrink.inputs import random_inputs
+from tombola.shrink.inputs import padding_token, random_inputs
 from tombola.shrink.sizes import Sizes, Speedup
 from tombola.shrink.texts import Batch, RandomTokens, TextBatch, Texts
 from tombola.shrink.timing import ROUNDS, SECONDS, Rounds, Stopwatch, time_in_turns
@@ -33,7 +33,7 @@ def count_flops(model: PreTrainedModel, batch: int = 1, length: int = 128) -> in
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     formulas = {fused: _attention_flops}  # torch knows the fused attentions of other devices
     counting = FlopCounterMode(display=False, custom_mapping=formulas)
-    with evaluating(model, pad_id=0), torch.no_grad(), counting as counter:
+    with evaluating(model, padding_token(model.config)), torch.no_grad(), counting as counter:
         model(**random_inputs(model, batch, length))
     return int(counter.get_total_flops())
 

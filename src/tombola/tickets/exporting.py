@@ -42,7 +42,7 @@ def export_folder(folder: str | Path, path: str | Path, int8: bool = False) -> E
         )
     file = path / MODEL if to_folder else path
     model, tokenizer = load_model(folder), _tokenizer(folder, needed=to_folder)
-    if tokenizer is not None and model.config.pad_token_id is None:
+    if tokenizer is not None:
         model.config.pad_token_id = Collate(tokenizer).pad_id  # decoders find the last token of a text by it
     token_types = tokenizer is None or gives_token_types(tokenizer)
     export = export_onnx(model, file, int8, texts=texts_of(folder, model.config), token_types=token_types)

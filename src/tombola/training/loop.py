@@ -201,10 +201,14 @@ def digest_of(mask: "Mask | None") -> str | None:
 
 @contextmanager
 def lent(model: PreTrainedModel, pad_id: int) -> Iterator[None]:
-    """Lend the model to a Trainer, and afterwards undo all its changes except training."""
+    """Lend the model to a Trainer, and afterwards undo all its changes except training.
+
+    Meanwhile its padding token is that of the batches, by which decoders find the last token of a text.
+    """
     if model.config.pad_token_id is None:
         model.config.pad_token_id = pad_id
     saved = [(owner, dict(vars(owner))) for owner in (model, model.config)]
+    model.config.pad_token_id = pad_id
     try:
         yield
     finally:

@@ -48,8 +48,7 @@ def taught(
         return
     if teacher is None:
         raise TombolaError("distill: there is no teacher: pass a model as `teacher`")
-    if teacher.config.pad_token_id is None:
-        teacher.config.pad_token_id = run.collate.pad_id
+    teacher.config.pad_token_id = run.collate.pad_id
     if not distill.hidden:
         yield plain(), lambda objective: WithTeacher(objective, teacher, precision=run.precision)
         return

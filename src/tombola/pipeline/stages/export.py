@@ -103,6 +103,7 @@ class Export(OnnxStage):
         """Yield the model to export, in eval mode and 32 bits, and its tokenizer."""
         from tombola.evaluation.predict import evaluating
         from tombola.shrink import shrink
+        from tombola.tasks import Collate
 
         model, tokenizer = self._load(space)
         if self.mask is not None:
@@ -110,8 +111,7 @@ class Export(OnnxStage):
             mask.apply(model)
             if is_structured(mask.units.granularity):
                 model = shrink(model, mask)
-        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        with evaluating(model, pad):
+        with evaluating(model, Collate(tokenizer).pad_id):
             yield model.float().cpu(), tokenizer
 
     def _load(self, space: Workspace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

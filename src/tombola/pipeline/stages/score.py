@@ -124,8 +124,7 @@ def read_batches(
     tokenizer = tokenizer_of(stage.model, stage.defend, space)
     data = encode(split or stage.data.load(), tokenizer, fitting_length(max_length, model.config))
     collate = collate_of(stage.data.definition, tokenizer, stage.seed)
-    if model.config.pad_token_id is None:
-        model.config.pad_token_id = collate.pad_id
+    model.config.pad_token_id = collate.pad_id
     if size is None:
         per_block = int(data.lengths.max()) * len(tokenizer) if isinstance(data, Packed) else 1
         size = max(1, min(BATCH, LOGITS // per_block))
