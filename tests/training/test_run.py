@@ -119,6 +119,12 @@ def test_the_loss_of_a_decoder_is_the_mean_over_its_labels(tmp_path: Path, model
     )
 
 
+def test_a_decoder_is_trained_on_the_last_token_before_the_padding_of_the_batches(tmp_path: Path) -> None:
+    one, two = (tiny("gpt2", num_labels=2, pad_token_id=pad) for pad in (0, TOKENIZER.mask_token_id))
+    first, second = (toy_train(model, tmp_path / str(n)) for n, model in enumerate((one, two)))
+    assert [p.loss for p in first.curve] == [p.loss for p in second.curve]
+
+
 def test_two_runs_with_one_seed_are_bit_identical_whatever_ran_before(tmp_path: Path) -> None:
     one, two, other = (tiny("bert", num_labels=2) for _ in range(3))
     first = toy_train(one, tmp_path / "one", seed=7)
