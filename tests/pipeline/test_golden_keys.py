@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.attack import Attack
+from tombola.pipeline.stages.attack import AttackStage
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.measure import Measure
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.share import EvaluateShared, Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
@@ -38,7 +38,7 @@ def stages() -> dict[str, Stage[Any]]:
     recipe = cell.recipe
     common = {"model": MODEL, "data": DATA, "seed": 1}
     dense = Train(**common, train=recipe.train, precision="fp32")
-    search = Search(**common, search=recipe.search, precision="fp32", start=dense)
+    search = SearchStage(**common, search=recipe.search, precision="fp32", start=dense)
     mask = Draw(**common, search=recipe.search, sparsity=0.3, scope="global", scores=search)
     ticket = Train(**common, train=recipe.retrain.training_part(), precision="fp32", mask=mask)
     judged = {"model": ticket, "trained": DATA, "data": HELD_OUT, "max_length": 128, "precision": "fp32"}
@@ -52,7 +52,7 @@ def stages() -> dict[str, Stage[Any]]:
         "mask": mask,
         "ticket": ticket,
         "evaluate": Evaluate(**judged),
-        "attack": Attack(**judged, attack=attack, n=200, seed=0),
+        "attack": AttackStage(**judged, attack=attack, n=200, seed=0),
         "measure": Measure(model=ticket, mask=mask, measure=recipe.measure, data=HELD_OUT),
         "without tickets": without,
         "with tickets": shared,

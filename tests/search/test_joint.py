@@ -23,7 +23,7 @@ from tombola.models.heads import copy_base, copy_head
 from tombola.models.loading import load_model, load_tokenizer
 from tombola.pipeline.planner import CellPlan
 from tombola.pipeline.stages.score import read_batches
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.recipe.grid import expand
 from tombola.search.criteria import unit_scores
@@ -45,8 +45,8 @@ def planned(world: World, **changes: Any) -> CellPlan:
     return plan
 
 
-def search_of(plan: CellPlan) -> Search:
-    (stage,) = {one.key: one for one in plan.stages() if isinstance(one, Search)}.values()
+def search_of(plan: CellPlan) -> SearchStage:
+    (stage,) = {one.key: one for one in plan.stages() if isinstance(one, SearchStage)}.values()
     return stage
 
 

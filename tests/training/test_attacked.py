@@ -145,19 +145,19 @@ def test_a_kill_changes_nothing(learned: World, tmp_path: Path, kill: int) -> No
 def test_a_kill_inside_an_attack_changes_nothing(
     learned: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tombola.attacks.journal import Journal
+    from tombola.attacks.journal import AttackJournal
 
     options: dict[str, Any] = {"adversary": AttackAdversary(share=0.5), "checkpoint_minutes": 0}
     whole, _, _ = run(learned, tmp_path / "whole", **options)
-    append = Journal.append
+    append = AttackJournal.append
 
-    def killing(self: Journal, record: dict[str, Any]) -> None:
+    def killing(self: AttackJournal, record: dict[str, Any]) -> None:
         append(self, record)
         if self.path.name == "epoch-2.journal" and len(self.records) == 3:
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", killing)
+        patch.setattr(AttackJournal, "append", killing)
         with pytest.raises(Killed):
             run(learned, tmp_path / "killed", **options)
     assert (tmp_path / "killed" / "adversarial" / "epoch-2.journal").is_file()

@@ -26,7 +26,7 @@ def satisfying(constraints: Sequence[Constraint], current: Text, candidates: lis
     return candidates
 
 
-class Check(ABC):
+class ConstraintCheck(ABC):
     """A constraint that checks one candidate at a time, without a request."""
 
     def keep(self, current: Text, candidates: list[Text]) -> Steps[list[Text]]:
@@ -40,7 +40,7 @@ class Check(ABC):
 
 
 @dataclass(frozen=True)
-class MaxChanged(Check):
+class MaxChanged(ConstraintCheck):
     """At most this fraction of the words is changed; one word may always change."""
 
     share: float
@@ -51,7 +51,7 @@ class MaxChanged(Check):
 
 
 @dataclass(frozen=True)
-class PartOfSpeech(Check):
+class PartOfSpeech(ConstraintCheck):
     """The new word can have the same part of speech as the original; nouns and verbs count as one."""
 
     lexicon: Lexicon
@@ -65,7 +65,7 @@ class PartOfSpeech(Check):
 
 
 @dataclass(frozen=True)
-class MaxEdits(Check):
+class MaxEdits(ConstraintCheck):
     """At most this many letters are inserted, deleted or substituted, over all changed words."""
 
     most: int

@@ -13,7 +13,7 @@ from tombola.foundations.checksums import hash_text, write_whole
 logger = logging.getLogger(__name__)
 
 
-class Journal:
+class AttackJournal:
     """A JSON-lines file: a header with the run's settings, then one record per finished example.
 
     Every line begins with its checksum. A line that does not match is damaged or was cut off by a kill: it is removed

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tombola.attacks.base import Attack, Tools, configure
-from tombola.attacks.journal import Journal
+from tombola.attacks.journal import AttackJournal
 from tombola.attacks.material import Labelled, Material
 from tombola.attacks.report import AttackReport, Example
 from tombola.attacks.resources import Resources
@@ -164,10 +164,10 @@ def _reading_more(max_length: int, config: "PreTrainedConfig") -> str:
 
 def _journal(
     path: str | Path | None, settings: dict[str, Any], model: "PreTrainedModel"
-) -> AbstractContextManager[Journal | None]:
+) -> AbstractContextManager[AttackJournal | None]:
     if path is None:
         return nullcontext()
-    return Journal(path, settings | {"model": _weights_hash(model)})
+    return AttackJournal(path, settings | {"model": _weights_hash(model)})
 
 
 def _weights_hash(model: "PreTrainedModel") -> str:

@@ -32,7 +32,7 @@ class Synonyms(Protocol):
         ...
 
 
-class Neighbours(Protocol):
+class WordNeighbours(Protocol):
     """The nearest words of words, by their vectors. Hashable like the lexicon."""
 
     def __hash__(self) -> int: ...
@@ -52,7 +52,7 @@ class Resources:
     """
 
     synonyms: Synonyms | None = None
-    neighbours: Callable[[], Neighbours] | None = None
+    neighbours: Callable[[], WordNeighbours] | None = None
 
 
 NOTHING = Resources()

@@ -10,9 +10,9 @@ from pydantic import Field, model_validator
 from tombola.augmentations.base import (
     NOTHING,
     Augmentation,
-    Neighbours,
     Resources,
     Synonyms,
+    WordNeighbours,
     augmentations,
     pick,
     replace,
@@ -80,7 +80,7 @@ class SynonymSwaps(Augmentation):
             others += _near(word, lexicon, self._neighbours(resources), self.nearest, self.min_cosine)
         return tuple(dict.fromkeys(others))
 
-    def _neighbours(self, resources: Resources) -> Neighbours:
+    def _neighbours(self, resources: Resources) -> WordNeighbours:
         if resources.neighbours is None:
             raise TombolaError(
                 f"augment: synonyms with source: {self.source} needs word neighbours, but none were given"
@@ -112,7 +112,7 @@ def _synonyms(word: str, lexicon: Synonyms, nearest: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=100_000)
 def _near(
-    word: str, lexicon: Synonyms, neighbours: Neighbours, nearest: int, min_cosine: float
+    word: str, lexicon: Synonyms, neighbours: WordNeighbours, nearest: int, min_cosine: float
 ) -> tuple[str, ...]:
     if lexicon.is_stop_word(word):
         return ()

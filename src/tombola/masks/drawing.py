@@ -14,7 +14,7 @@ from tombola.masks.mask import Mask
 from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, parse_pattern
 from tombola.masks.scores import Scores
-from tombola.masks.select import Candidates, highest, keep_highest_checked
+from tombola.masks.select import RankedGroup, highest, keep_highest_checked
 from tombola.masks.shares import removals
 from tombola.masks.units import Units
 
@@ -161,7 +161,7 @@ def _draw_from(
 ) -> dict[str, Bits]:
     """Rank some groups together and remove `remove` of their units."""
     groups = [
-        Candidates(
+        RankedGroup(
             name,
             scores.stored[name],
             absolute=scores.absolute,

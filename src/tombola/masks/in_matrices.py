@@ -16,7 +16,7 @@ from tombola.masks.names import Scope
 from tombola.masks.patterns import NofM, Pattern, keep_in_groups, keep_in_rows
 from tombola.masks.scores import Scores
 from tombola.masks.select import (
-    Candidates,
+    RankedGroup,
     keep_highest,
     keep_highest_checked,
     ordered_keys,
@@ -69,7 +69,7 @@ class MatrixSelection:
         if self.scope == "row":
             return keep_in_rows(values, self._quota(start, columns))
         bits = keep_highest(
-            [Candidates("", torch.from_numpy(values))], self._quota(rows * start, rows * columns)
+            [RankedGroup("", torch.from_numpy(values))], self._quota(rows * start, rows * columns)
         )
         return unpack(bits[""], values.shape).numpy()
 
@@ -162,7 +162,7 @@ def _draw_blocks(
 ) -> Mask:
     """Remove whole blocks by the sum of their scores, ranked over all matrices, per matrix or per row of blocks."""
     assert not isinstance(pattern, NofM)
-    blocks: list[Candidates] = []
+    blocks: list[RankedGroup] = []
     for name, matrix in matrices.items():
         left = _oriented(within.bools(name), matrix) if within is not None else None
         guarded = _oriented(protect.bools(name), matrix) if protect is not None else None
@@ -174,7 +174,7 @@ def _draw_blocks(
                 f"pattern {pattern}: the mask `within` has removed parts of blocks of {name} instead of whole blocks."
             )
         blocks.append(
-            Candidates(
+            RankedGroup(
                 name,
                 totals,
                 within=pack(whole > 0) if whole is not None else None,
@@ -198,7 +198,7 @@ def _draw_blocks(
     )
 
 
-def _rows_of_blocks(blocks: Candidates, sparsity: float) -> Bits:
+def _rows_of_blocks(blocks: RankedGroup, sparsity: float) -> Bits:
     shape = tuple(blocks.scores.shape)
     values = _keys(blocks.scores, shape, None, blocks.within, blocks.protected, blocks.name)
     remove = removals(sparsity, shape[1])

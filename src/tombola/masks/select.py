@@ -20,7 +20,7 @@ Keys = NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
-class Candidates:
+class RankedGroup:
     """A group's scores; `within` holds the bits of the units left so far, `protected` of those that must stay."""
 
     name: str
@@ -72,7 +72,7 @@ class Candidates:
                 yield chunk, np.unpackbits(bits, count=chunk.size).view(np.bool_)
 
 
-def keep_highest(groups: list[Candidates], remove: int) -> dict[str, Bits]:
+def keep_highest(groups: list[RankedGroup], remove: int) -> dict[str, Bits]:
     """Remove the `remove` lowest of the removable units, and return the bits of what is left of each group.
 
     Among equal scores, later units (by group, then row-major) are removed first.
@@ -104,7 +104,7 @@ def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
     return kept
 
 
-def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> dict[str, Bits]:
+def keep_highest_checked(groups: list[RankedGroup], remove: int, what: str) -> dict[str, Bits]:
     """Call `keep_highest` on groups that may have lost units already, or raise an error if the count is impossible.
 
     Args:
@@ -123,7 +123,7 @@ def keep_highest_checked(groups: list[Candidates], remove: int, what: str) -> di
     return keep_highest(groups, remove - gone)
 
 
-def _left(group: Candidates, chosen: Bits) -> Bits:
+def _left(group: RankedGroup, chosen: Bits) -> Bits:
     """Return what is left of a group when only the chosen of the removable units stay."""
     if group.protected is not None:
         chosen |= group.protected
@@ -132,7 +132,7 @@ def _left(group: Candidates, chosen: Bits) -> Bits:
     return chosen
 
 
-def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
+def _histogram_high(groups: list[RankedGroup]) -> NDArray[np.int64]:
     """Return the histogram of the keys' upper 16 bits.
 
     Counts the upper half of each float as stored, without computing keys, and then reorders the bins.
@@ -154,7 +154,7 @@ def _histogram_high(groups: list[Candidates]) -> NDArray[np.int64]:
     return ordered
 
 
-def _histogram_low(groups: list[Candidates], top: int) -> NDArray[np.int64]:
+def _histogram_low(groups: list[RankedGroup], top: int) -> NDArray[np.int64]:
     """Return the histogram of the lower 16 bits of the keys whose upper 16 bits are `top`."""
     histogram = np.zeros(BINS, np.int64)
     least, most = _score(top << 16), _score(top << 16 | 0xFFFF)
@@ -176,7 +176,7 @@ def _bin_of(histogram: NDArray[np.int64], rank: int) -> tuple[int, int]:
     return place, int(cumulative[place] - histogram[place])
 
 
-def _above(group: Candidates, threshold: np.float32, ties_to_keep: int) -> tuple[Bits, int]:
+def _above(group: RankedGroup, threshold: np.float32, ties_to_keep: int) -> tuple[Bits, int]:
     """Return the bits of the scores above the threshold and of the first ties, and how many ties remain to keep."""
     kept = np.empty(-(-group.scores.numel() // 8), np.uint8)
     for index, (chunk, free) in enumerate(group.chunks()):

@@ -19,18 +19,18 @@ from tombola.foundations.hardware.threads import threads_of
 from tombola.pipeline.limits import available, require_single_label
 from tombola.pipeline.named_data import find_texts
 from tombola.pipeline.references import DataSource, FileSource, ModelSource
-from tombola.pipeline.stages.attack import Attack
+from tombola.pipeline.stages.attack import AttackStage
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, cut_of
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import Evaluate
 from tombola.pipeline.stages.export import ExportStage, OnnxStage, Quantise
-from tombola.pipeline.stages.fit import Fit
-from tombola.pipeline.stages.given import Base, Combine, Given, find_mask
+from tombola.pipeline.stages.fit import FitStage
+from tombola.pipeline.stages.given import Base, Combine, GivenStage, find_mask
 from tombola.pipeline.stages.latency import Latency
 from tombola.pipeline.stages.measure import Measure, exported_dense
 from tombola.pipeline.stages.perturb import Perturb
 from tombola.pipeline.stages.prune import Prune
-from tombola.pipeline.stages.score import Score
+from tombola.pipeline.stages.score import UnitScores
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.trainings import TrainingBuilder, augments_by_neighbours
 from tombola.recipe.drawing import TIMED
@@ -46,11 +46,11 @@ class CellBuilder(TrainingBuilder):
         precision: The precision; `auto` is resolved for this machine.
     """
 
-    def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> Score:
+    def score(self, scorer: SearchSettings, of: ModelStage[Any] | None = None) -> UnitScores:
         """Plan scores of a model's units, for draws at any sparsity."""
         search = self._stage_settings(scorer)
         return shared(
-            Score,
+            UnitScores,
             model=self.model,
             data=self.data,
             search=search,
@@ -70,7 +70,7 @@ class CellBuilder(TrainingBuilder):
         scores: ScoreStage | None = None,
         progress: float = 1.0,
         pruned: Prune | None = None,
-    ) -> Draw | Fit:
+    ) -> Draw | FitStage:
         """Plan a mask that is drawn from the scores of a model, or from existing scores."""
         drawn = self.recipe.draw
         if drawn.target is not None:
@@ -117,12 +117,12 @@ class CellBuilder(TrainingBuilder):
 
     def _fit(
         self, scorer: SearchSettings, scores: ScoreStage, within: MaskStage | None, progress: float
-    ) -> Fit:
+    ) -> FitStage:
         """Plan a mask that meets the draw's target."""
         drawn, target = self.recipe.draw, self.recipe.draw.target
         assert target is not None
         fit = shared(
-            Fit,
+            FitStage,
             model=self._timed_model() if target.quantity in TIMED else self.model,
             data=self.data,
             search=self._stage_settings(scorer),
@@ -192,10 +192,10 @@ class CellBuilder(TrainingBuilder):
     def _scored_length(self, scorer: SearchSettings) -> int | None:
         return self.recipe.train.max_length if scorer.reads_data else None
 
-    def given(self, masks: Sequence[str], combine: Combine, base: Base) -> Given:
+    def given(self, masks: Sequence[str], combine: Combine, base: Base) -> GivenStage:
         """Plan a combination of masks from files, for the pre-trained model or any model of the same geometry."""
         files = tuple(find_mask(mask) for mask in masks)
-        return shared(Given, model=self.model, data=self.data, masks=files, combine=combine, base=base)
+        return shared(GivenStage, model=self.model, data=self.data, masks=files, combine=combine, base=base)
 
     def perturb(self, mask: MaskStage, share: float) -> Perturb:
         """Plan the mask with a share of its units swapped."""
@@ -225,7 +225,7 @@ class CellBuilder(TrainingBuilder):
         model: ModelStage[Any],
         mask: MaskStage | None,
         epoch: int | None = None,
-    ) -> Attack:
+    ) -> AttackStage:
         """Plan an attack on the model, or on the model after an epoch."""
         settings = self.recipe.attack
         assert settings is not None
@@ -241,7 +241,7 @@ class CellBuilder(TrainingBuilder):
         )
         needed.require(attack)
         encoder = settings.encoder or (ENCODER if is_english(language) else None)
-        return Attack(
+        return AttackStage(
             model=model,
             mask=mask,
             data=data,

@@ -14,7 +14,7 @@ from tombola.pipeline.engines.work import work
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.references import DataSource
 from tombola.pipeline.stages.base import LOG
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.store.manifest import MANIFEST, read_manifest
@@ -31,7 +31,7 @@ PACE = (*TRIED, "distill")
 TEACHER_SHARE = 1 / 3
 """The time of a forward pass of a teacher of the same size, as a share of a plain step."""
 
-Training = Train | Search | Share
+Training = Train | SearchStage | Share
 
 
 @dataclass(frozen=True)

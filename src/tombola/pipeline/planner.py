@@ -12,15 +12,15 @@ from tombola.foundations.hardware import Precision, resolve_precision
 from tombola.pipeline.amounts import check_draw
 from tombola.pipeline.builder import CellBuilder
 from tombola.pipeline.references import DataSource, ModelSource
-from tombola.pipeline.stages.attack import Attack
+from tombola.pipeline.stages.attack import AttackStage
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.draw import Draw
 from tombola.pipeline.stages.evaluate import EvaluateStage
 from tombola.pipeline.stages.export import OnnxStage
 from tombola.pipeline.stages.measure import Measure
 from tombola.pipeline.stages.prune import Prune
-from tombola.pipeline.stages.score import Score
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.score import UnitScores
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.cell import Cell
@@ -39,8 +39,8 @@ class CellPlan:
     model: ModelStage[Any] | Share
     mask: MaskStage | None
     evaluations: dict[str, EvaluateStage]
-    attacks: dict[str, Attack] = field(default_factory=dict)
-    curves: dict[str, list[Attack]] = field(default_factory=dict)
+    attacks: dict[str, AttackStage] = field(default_factory=dict)
+    curves: dict[str, list[AttackStage]] = field(default_factory=dict)
     """For each attack, the attacks on the model of every epoch, if the recipe requests them."""
     measured: Measure | None = None
     exported: OnnxStage | None = None
@@ -121,8 +121,8 @@ def training_data(stage: Stage[Any]) -> list[DataSource]:
     sources = [
         node.data
         for node in stage.with_inputs()
-        if isinstance(node, Train | Search | Prune)
-        or (isinstance(node, Score | Draw) and node.search.reads_data)
+        if isinstance(node, Train | SearchStage | Prune)
+        or (isinstance(node, UnitScores | Draw) and node.search.reads_data)
     ]
     return list({data.fingerprint: data for data in sources}.values())
 

@@ -30,7 +30,7 @@ from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage
 from tombola.pipeline.stages.bias import Bias
 from tombola.pipeline.stages.defend import Defend
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.teacher import Teacher
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.recipe import Recipe
@@ -182,7 +182,7 @@ class TrainingBuilder:
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
-    ) -> Search:
+    ) -> SearchStage:
         """Plan a search for scores by gradient descent, at one sparsity if they depend on it."""
         data = self._training_data(settings.mix) if settings.mix else self.data
         check_loss(settings.train, data)
@@ -194,7 +194,7 @@ class TrainingBuilder:
             rate = self.recipe.train.learning_rate
             settings = settings.model_copy(update={"weights_learning_rate": rate})
         return shared(
-            Search,
+            SearchStage,
             model=self.model,
             data=data,
             search=self._stage_settings(settings),

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tombola.errors import TombolaError
 from tombola.foundations.paths import inside
 from tombola.pipeline.stages.base import LOG
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.report.parts import Curves, Point, Section, Series
 from tombola.report.rows import facets, model
 from tombola.results.record import CellResult
@@ -69,7 +69,7 @@ def _search(cell: CellResult, root: Path) -> Path | None:
         inputs = read_manifest(inside(root, cell.stages.mask))["stage"].get("inputs", {})
     except (TombolaError, OSError):
         return None
-    candidates = (inside(root, f"{Search.kind}/{key}") for key in inputs.values())
+    candidates = (inside(root, f"{SearchStage.kind}/{key}") for key in inputs.values())
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 

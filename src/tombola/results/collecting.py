@@ -23,7 +23,7 @@ from tombola.pipeline.stages.attack import Attacked
 from tombola.pipeline.stages.base import Drawn, cut_of
 from tombola.pipeline.stages.course import ScoreCourse
 from tombola.pipeline.stages.export import Quantise
-from tombola.pipeline.stages.fit import Fit
+from tombola.pipeline.stages.fit import FitStage
 from tombola.pipeline.stages.share import Share
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.stages.train import Train
@@ -97,7 +97,7 @@ def _collect_cell(plan: CellPlan, store: Store) -> CellResult:
         attacks=attacks,
         curves={name: [store.read(stage) for stage in stages] for name, stages in plan.curves.items()},
         mask=store.read(plan.mask) if plan.mask else None,
-        fitted=plan.mask.fitted(store.open(plan.mask)) if isinstance(plan.mask, Fit) else None,
+        fitted=plan.mask.fitted(store.open(plan.mask)) if isinstance(plan.mask, FitStage) else None,
         frozen=trained.frozen if trained else None,
         course=_course(trained.course, list(evaluated)) if trained and trained.course else {},
         chosen=_chosen(trained.course, str(plan.cell.recipe.evaluate.best))

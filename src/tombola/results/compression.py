@@ -12,7 +12,7 @@ from tombola.errors import TombolaError
 from tombola.evaluation.intervals import paired_interval
 from tombola.foundations.sequences import listed
 from tombola.pipeline.engines.ranks import is_main
-from tombola.pipeline.stages.fit import Fit
+from tombola.pipeline.stages.fit import FitStage
 from tombola.recipe.drawing import DrawSettings
 from tombola.results.doubts import nothing_to_match
 from tombola.results.formatting import is_share, write_value
@@ -102,7 +102,7 @@ def chosen_speedup(result: Result, on: str, within: float) -> float:
     Raises:
         TombolaError: If every ticket loses more, or no ticket was drawn.
     """
-    failed = [failure for failure in result.failures if not failure.stage.startswith(f"{Fit.kind}/")]
+    failed = [failure for failure in result.failures if not failure.stage.startswith(f"{FitStage.kind}/")]
     if failed or not any(cell.variant == TICKET for cell in result.cells):
         first = (failed or result.failures)[0]
         raise TombolaError(f"{first.label}: {first.reason.rstrip('.')}; its log: {first.log}")

@@ -22,7 +22,7 @@ from tombola.search import SearchSettings
 from tombola.search.calibration import LayerWalk
 from tombola.search.layerwise import LayerwiseSettings, Place, places_of, visit_layer
 from tombola.search.magnitude import Magnitude
-from tombola.search.pruning_journal import Journal
+from tombola.search.pruning_journal import PruningJournal
 
 if TYPE_CHECKING:
     import torch
@@ -95,7 +95,7 @@ def prune_folder(
     with (
         freed_at_once(),
         _locked(output),
-        Journal.opened(output, skeleton, order.described()) as journal,
+        PruningJournal.opened(output, skeleton, order.described()) as journal,
     ):
         _prune_layers(skeleton, order, units, journal, progress)
         mask = journal.mask(units, skeleton)
@@ -118,7 +118,7 @@ def _prune_layers(
     skeleton: Skeleton,
     order: OneShot,
     units: Units,
-    journal: Journal,
+    journal: PruningJournal,
     progress: Callable[[int, int], None],
 ) -> None:
     places, count = places_of(units), skeleton.layers
@@ -145,7 +145,7 @@ def _prune_layers(
     progress(count, count)
 
 
-def _walk(skeleton: Skeleton, order: OneShot, journal: Journal) -> LayerWalk | None:
+def _walk(skeleton: Skeleton, order: OneShot, journal: PruningJournal) -> LayerWalk | None:
     """Return the calibration data at the input of the first unfinished layer; None if none is needed."""
     if not isinstance(order.settings, LayerwiseSettings):
         return None
@@ -162,7 +162,7 @@ def _walk(skeleton: Skeleton, order: OneShot, journal: Journal) -> LayerWalk | N
 class _Layer:
     """The matrices of one layer, pruned in place and then written into the copy."""
 
-    def __init__(self, skeleton: Skeleton, order: OneShot, journal: Journal) -> None:
+    def __init__(self, skeleton: Skeleton, order: OneShot, journal: PruningJournal) -> None:
         self.skeleton, self.order, self.journal = skeleton, order, journal
         self.kept: dict[str, Bits] = {}
         """The masks of the pruned matrices."""

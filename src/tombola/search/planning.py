@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage
     from tombola.pipeline.stages.prune import Prune
-    from tombola.pipeline.stages.search import Search
+    from tombola.pipeline.stages.search import SearchStage
     from tombola.search import SearchSettings
     from tombola.search.learned import Learned
     from tombola.training.settings import TrainSettings
@@ -65,7 +65,7 @@ class StageBuilder(Protocol):
 
     def learn(
         self, settings: Learned, sparsity: float | None, start: ModelStage[Any] | None = None
-    ) -> Search:
+    ) -> SearchStage:
         """Learn scores to draw masks from, by gradient descent; for one sparsity if they depend on it.
 
         With `settings.weights` the stage also produces a model.

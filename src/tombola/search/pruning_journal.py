@@ -30,7 +30,7 @@ PRUNED = "pruned.json"
 JOURNAL = "journal.json"
 
 
-class Journal:
+class PruningJournal:
     """The progress of a pruning, in a folder beside the output that survives a kill."""
 
     def __init__(self, folder: Path, identity: str) -> None:
@@ -41,7 +41,9 @@ class Journal:
 
     @classmethod
     @contextmanager
-    def opened(cls, output: Path, skeleton: Skeleton, described: Mapping[str, Any]) -> Iterator[Journal]:
+    def opened(
+        cls, output: Path, skeleton: Skeleton, described: Mapping[str, Any]
+    ) -> Iterator[PruningJournal]:
         """Open the journal of the same pruning if it was interrupted, or a new one."""
         source = skeleton.shards.folder
         stamps = [

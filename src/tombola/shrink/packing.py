@@ -24,7 +24,7 @@ from tombola.models.loading import model_class
 from tombola.shrink.folders import config_from
 
 
-class Header(BaseModel):
+class PackedHeader(BaseModel):
     """The header of a packed file: the model to build, and which of its tensors are packed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,7 +66,7 @@ def pack(model: PreTrainedModel, mask: Mask, path: str | PathLike[str]) -> None:
             stored[name] = tensor.contiguous()
     config = json.loads(model.config.to_json_string())
     config["dtype"] = str(model.dtype).removeprefix("torch.")  # the config may have that of its file
-    header = Header(architecture=type(model).__name__, config=config, shapes=shapes)
+    header = PackedHeader(architecture=type(model).__name__, config=config, shapes=shapes)
     header = header.model_copy(update={"digest": _digest(header, stored)})
     draft = temporary_beside(Path(path))
     try:
@@ -84,7 +84,7 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
     """
     stored, text, _ = read_headed(path, "packed model", "pt")
     try:
-        header = Header.model_validate_json(text)
+        header = PackedHeader.model_validate_json(text)
     except ValidationError as error:
         raise DamagedArtefact(
             f"{path} has a malformed header ({error.errors()[0]['msg']}): copy or create it again."
@@ -97,7 +97,7 @@ def unpack(path: str | PathLike[str]) -> PreTrainedModel:
     return _build_model(header, state)
 
 
-def _digest(header: Header, stored: dict[str, Tensor]) -> str:
+def _digest(header: PackedHeader, stored: dict[str, Tensor]) -> str:
     digest = blake2b(header.model_dump_json(exclude={"digest"}).encode(), digest_size=16)
     for name, tensor in sorted(stored.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -110,7 +110,7 @@ def _saves_space(tensor: Tensor, kept: Tensor) -> bool:
     return removed * tensor.element_size() > tensor.numel() / 8
 
 
-def _is_packed(name: str, header: Header) -> bool:
+def _is_packed(name: str, header: PackedHeader) -> bool:
     return name.removesuffix(".values") in header.shapes or name.removesuffix(".bits") in header.shapes
 
 
@@ -134,6 +134,6 @@ def _unpacked(
     return tensor
 
 
-def _build_model(header: Header, state: dict[str, Tensor]) -> PreTrainedModel:
+def _build_model(header: PackedHeader, state: dict[str, Tensor]) -> PreTrainedModel:
     kind = model_class(header.architecture)
     return kind.from_pretrained(None, config=config_from(header.config), state_dict=state)

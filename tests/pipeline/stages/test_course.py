@@ -14,7 +14,7 @@ from tests.pipeline.running import execute, plans
 from tests.training.test_resume import Killed
 from tests.world import World
 from tombola.errors import RecipeError
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.train import Train
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.grid import expand
@@ -173,7 +173,7 @@ def test_a_mask_is_drawn_from_the_epoch_of_the_search_that_is_named(world: World
     for epoch in (2, 4, None):
         search = {"method": "learned", "train": {"epochs": 4, "batch_size": 16}, "draw_epoch": epoch}
         found = plans(world, search=search, train={**TRAIN, "epochs": 1})[0].stages()
-        (stage,) = [one for one in found if isinstance(one, Search)]
+        (stage,) = [one for one in found if isinstance(one, SearchStage)]
         execute([stage], store)
         logs.append(json.loads((store.open(stage) / "log.json").read_text()))
         scores.append((store.open(stage) / "scores.safetensors").read_bytes())

@@ -14,7 +14,7 @@ from tombola.api.original import is_finetuned
 from tombola.errors import ModelError, RecipeError
 from tombola.pipeline.references import ModelSource
 from tombola.pipeline.stages.learning import distilling_teacher
-from tombola.pipeline.stages.search import Search
+from tombola.pipeline.stages.search import SearchStage
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
 from tombola.store.store import Store
@@ -44,7 +44,7 @@ def test_a_search_learns_from_the_same_teacher(world: World, tmp_path: Path) -> 
     (dense,) = plans(world)
     train = {"epochs": 1, "distill": {"weight": 1, "hidden": 1}}
     (plan,) = plans(world, search={"method": "learned", "train": train})
-    (search,) = [stage for stage in plan.stages() if isinstance(stage, Search)]
+    (search,) = [stage for stage in plan.stages() if isinstance(stage, SearchStage)]
     assert search.distill_from.key == dense.model.key
     assert plan.model.distill_from is None
     store = Store(tmp_path)

@@ -13,7 +13,7 @@ from tests.world import World
 from tombola.masks import Scores, Units
 from tombola.masks.fitting import Cost
 from tombola.models.loading import load_model
-from tombola.pipeline.stages.fit import Fit, _Choice, _distance
+from tombola.pipeline.stages.fit import FitStage, _Choice, _distance
 from tombola.pipeline.stages.latency import Latency
 from tombola.search.layers import Layers
 from tombola.shrink import latency, measuring, shrink
@@ -24,7 +24,7 @@ from tombola.store.store import Store
 def test_a_target_of_parameters_is_what_the_small_model_has(world: World, tmp_path: Path) -> None:
     draw = {"parameters": 0.9, "multiple": 1}
     (plan,) = plans(world, search={"method": "magnitude", "units": "head+neuron"}, draw=draw, retrain=None)
-    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask, FitStage)
     assert plan.mask.label == "draw free layers for 90% of the parameters"
     store = Store(tmp_path)
     execute([plan.mask], store)
@@ -50,7 +50,7 @@ def test_the_choice_is_corrected_by_the_measured_time(
     search = {"method": "magnitude", "units": units}
     draw = {**quantity, "layout": layout, "multiple": 1, "batch_size": [1, 4], "length": 8, "threads": 1}
     (plan,) = plans(world, search=search, draw=draw, retrain={"shrink": True, "epochs": 0})
-    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask, FitStage)
     assert isinstance(plan.mask.latency, Latency)
     store = Store(tmp_path / "store")
     monkeypatch.setattr(latency, "time_shares", shares_of_flops())
@@ -75,7 +75,7 @@ def test_the_time_of_the_defense_is_part_of_the_target(
             defend=defend,
             retrain={"shrink": True, "epochs": 0},
         )
-        assert isinstance(plan.mask, Fit)
+        assert isinstance(plan.mask, FitStage)
         assert (plan.mask.defend is None) == (not defend)
         counted = 0.1 if defend else 0.0
         monkeypatch.setattr(measuring, "correction_seconds", lambda batches: 0.5 * corrected(batches))
@@ -102,7 +102,7 @@ def test_the_number_of_layers_is_that_of_the_draw(world: World, tmp_path: Path, 
     draw = {"layout": "uniform", "layers": layers, "sparsity": 0.35, "multiple": 1}
     search = {"method": "importance", "units": "head+neuron", "criterion": "mask_fisher", "batches": 2}
     (plan,) = plans(world, search=search, draw=draw, retrain={"shrink": True, "epochs": 0})
-    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask, FitStage)
     store = Store(tmp_path)
     execute([plan.mask], store)
     left = [kept for kept in plan.mask.fitted(store.open(plan.mask)).layers if kept]

@@ -9,7 +9,7 @@ from tests.world import World
 from tombola.errors import TombolaError
 from tombola.masks import Mask, Scores, Units, draw
 from tombola.models.loading import load_model
-from tombola.pipeline.stages.given import Given, find_mask
+from tombola.pipeline.stages.given import GivenStage, find_mask
 from tombola.store.store import Store
 from tombola.tasks import Task
 
@@ -33,7 +33,7 @@ def test_masks_are_combined(
 ) -> None:
     search = {"method": "given", "masks": [str(file) for file in files], "combine": combine}
     (plan,) = plans(world, search=search, retrain=None)
-    assert isinstance(plan.mask, Given)
+    assert isinstance(plan.mask, GivenStage)
     store = Store(tmp_path / "store")
     execute([plan.mask], store)
     drawn = store.read(plan.mask)

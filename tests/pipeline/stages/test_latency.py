@@ -9,7 +9,7 @@ from tests.shrink.test_latency import shares_of_flops
 from tests.world import World
 from tombola.errors import TombolaError
 from tombola.pipeline.engines.work import device_of
-from tombola.pipeline.stages.fit import Fit
+from tombola.pipeline.stages.fit import FitStage
 from tombola.shrink import latency
 from tombola.store.store import Store
 
@@ -21,7 +21,7 @@ def test_the_table_is_read_as_it_was_measured(
     search = {"method": "magnitude", "units": "head+neuron"}
     draw = {"speedup": 1.5, "batch_size": [1, 4], "length": 8, "threads": 1}
     (plan,) = plans(world, search=search, draw=draw, retrain=None)
-    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask, FitStage)
     assert plan.mask.latency is not None
     store = Store(tmp_path)
     execute([plan.mask.latency], store)
@@ -38,7 +38,7 @@ def test_a_table_belongs_to_a_geometry_and_a_machine(world: World, monkeypatch: 
     def key(**draw: object) -> str:
         search = {"method": "magnitude", "units": "head+neuron"}
         (plan,) = plans(world, search=search, draw={"speedup": 2.0, "threads": 1, **draw}, seed=3)
-        assert isinstance(plan.mask, Fit)
+        assert isinstance(plan.mask, FitStage)
         assert plan.mask.latency is not None
         return plan.mask.latency.key
 
@@ -67,7 +67,7 @@ def test_models_are_timed_on_the_device_that_the_draw_names(
     tables = {}
     for device in ("cpu", "meta"):  # the one other device that every torch has
         (plan,) = plans(world, search=search, draw={**draw, "device": device}, retrain=None)
-        assert isinstance(plan.mask, Fit)
+        assert isinstance(plan.mask, FitStage)
         assert plan.mask.latency is not None
         assert device_of(plan.mask) == device
         tables[device] = plan.mask.latency

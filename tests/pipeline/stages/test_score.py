@@ -8,18 +8,18 @@ from tests.pipeline.running import execute, plans
 from tests.world import World
 from tombola.masks import Scores, fingerprint
 from tombola.models.loading import load_model
-from tombola.pipeline.stages.score import Score
+from tombola.pipeline.stages.score import UnitScores
 from tombola.store.store import Store
 
 BRIEF = {"steps": 2, "learning_rate": 1e-3, "batch_size": 16, "max_length": 16}
 
 
-def scoring(world: World, **changes: object) -> list[Score]:
+def scoring(world: World, **changes: object) -> list[UnitScores]:
     found = {
         stage.key: stage
         for plan in plans(world, **{"train": BRIEF, "retrain": None, **changes})
         for stage in plan.stages()
-        if isinstance(stage, Score)
+        if isinstance(stage, UnitScores)
     }
     return list(found.values())
 

@@ -13,7 +13,7 @@ from tests.children import run_python
 from tests.pipeline.running import execute, plans, workspace
 from tests.world import World, make_world
 from tombola.errors import RecipeError
-from tombola.pipeline.stages.fit import Fit
+from tombola.pipeline.stages.fit import FitStage
 from tombola.pipeline.stages.shrink import Shrink
 from tombola.pipeline.stages.train import Train
 from tombola.recipe.grid import expand
@@ -47,7 +47,7 @@ def test_an_ordinary_small_model_is_trained(world: World, tmp_path: Path) -> Non
         before.bert.embeddings.word_embeddings.weight, dense.bert.embeddings.word_embeddings.weight
     )
     assert not torch.equal(before.classifier.weight, after.classifier.weight)
-    assert isinstance(plan.mask, Fit)
+    assert isinstance(plan.mask, FitStage)
     assert store.read(plan.mask).weight_sparsity >= 0.4
     fitted = plan.mask.fitted(store.open(plan.mask))
     assert 0.5 <= fitted.reached < 0.75

@@ -38,7 +38,7 @@ class Attacked(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Attack(Stage[Attacked]):
+class AttackStage(Stage[Attacked]):
     """One attack on one model, or on the model of one of its epochs."""
 
     kind: ClassVar = "attack"

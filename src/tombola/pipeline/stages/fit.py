@@ -55,7 +55,7 @@ class Fitted(StageResult):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fit(UsesFamily, MaskStage):
+class FitStage(UsesFamily, MaskStage):
     """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
@@ -182,7 +182,7 @@ def _distance(excess: float) -> tuple[bool, bool, float]:
 class _Choice:
     """The choice of the units to keep, depending on the layout."""
 
-    def __init__(self, stage: Fit, origin: PreTrainedModel, scores: Scores) -> None:
+    def __init__(self, stage: FitStage, origin: PreTrainedModel, scores: Scores) -> None:
         from tombola.families import family_of
         from tombola.masks.fitting import Ranking
         from tombola.shrink.uniform import head_options

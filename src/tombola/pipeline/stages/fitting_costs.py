@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from tombola.masks.fitting import Cost, Kept
-    from tombola.pipeline.stages.fit import Fit
+    from tombola.pipeline.stages.fit import FitStage
     from tombola.shrink.latency import LatencyTable
     from tombola.shrink.texts import Texts
 
@@ -26,7 +26,7 @@ class Costs:
 
     def __init__(
         self,
-        stage: Fit,
+        stage: FitStage,
         origin: PreTrainedModel,
         table: LatencyTable | None = None,
         texts: Texts | None = None,

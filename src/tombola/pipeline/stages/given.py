@@ -29,7 +29,7 @@ def find_mask(source: str) -> FileSource:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Given(UsesFamily, MaskStage):
+class GivenStage(UsesFamily, MaskStage):
     """A mask that was made elsewhere."""
 
     kind: ClassVar = "given"

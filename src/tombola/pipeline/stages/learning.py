@@ -23,7 +23,7 @@ from tombola.training.settings import TrainSettings
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from tombola.pipeline.stages.search import Search
+    from tombola.pipeline.stages.search import SearchStage
     from tombola.pipeline.stages.train import Train
     from tombola.tasks import Collate, Encoded
 
@@ -82,7 +82,7 @@ def _estimated_inputs(settings: TrainSettings, data: DataSource) -> int | None:
     return kind_of(data.definition).estimate_inputs(data.load(), settings.max_length)
 
 
-def training_data(stage: Train | Search, space: Workspace, model: PreTrainedModel) -> Encoded:
+def training_data(stage: Train | SearchStage, space: Workspace, model: PreTrainedModel) -> Encoded:
     """Return the training data, with the bias model's and the teacher's predictions if the loss needs them."""
     from tombola.attacks.in_the_loop import AttackAdversary
     from tombola.attacks.neighbours import bundled_words
@@ -108,7 +108,7 @@ def training_data(stage: Train | Search, space: Workspace, model: PreTrainedMode
     return data
 
 
-def training_collate(stage: Train | Search) -> Collate:
+def training_collate(stage: Train | SearchStage) -> Collate:
     """Return the collator of the training data, with the neighbours of each word if the adversary swaps words."""
     from tombola.attacks.swap_table import SwapTable
     from tombola.tasks import collate_of
@@ -120,7 +120,7 @@ def training_collate(stage: Train | Search) -> Collate:
     return collate.with_column(SWAPS, SwapTable(tokenizer, adversary).options_of)
 
 
-def attackable_columns(stage: Train | Search) -> dict[str, Any]:
+def attackable_columns(stage: Train | SearchStage) -> dict[str, Any]:
     """Return, as further settings, the columns that a stage's attack in the loop may change, if not all of them."""
     from tombola.attacks.in_the_loop import AttackAdversary
 
@@ -128,7 +128,7 @@ def attackable_columns(stage: Train | Search) -> dict[str, Any]:
     return {"attackable": only} if only else {}
 
 
-def distilling_teacher(stage: Train | Search, space: Workspace) -> PreTrainedModel | None:
+def distilling_teacher(stage: Train | SearchStage, space: Workspace) -> PreTrainedModel | None:
     """Return the model that `distill` learns from, if any; raise if it cannot read the stage's inputs."""
     from tombola.models.loading import TOKEN_TYPES, gives_token_types, load_tokenizer
     from tombola.tasks import fitting_length

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tombola.masks import Scores, Units
     from tombola.pipeline.stages.draw import Draw
     from tombola.pipeline.stages.prune import Prune
-    from tombola.pipeline.stages.search import Search
+    from tombola.pipeline.stages.search import SearchStage
     from tombola.tasks import Split
 
 BATCH = 32
@@ -30,7 +30,7 @@ LOGITS = 2**26
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Score(UsesFamily, ScoreStage):
+class UnitScores(UsesFamily, ScoreStage):
     """The scores of all units."""
 
     kind: ClassVar = "score"
@@ -59,7 +59,7 @@ class Score(UsesFamily, ScoreStage):
         score_units(self, space, origin).save(space.folder / SCORES)
 
 
-def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
+def score_units(stage: UnitScores | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
     """Score each unit of the model that the search starts from."""
     scorer = searches[stage.search.method].scorer
     assert scorer is not None, f"{stage.search.method} draws from scores of another stage"
@@ -67,7 +67,7 @@ def score_units(stage: Score | Draw, space: Workspace, origin: PreTrainedModel) 
 
 
 def scored_model(
-    stage: Score | Draw | Prune, space: Workspace, origin: PreTrainedModel
+    stage: UnitScores | Draw | Prune, space: Workspace, origin: PreTrainedModel
 ) -> tuple[PreTrainedModel, Units, Evidence]:
     """Return the model that a search starts from, its units, and the data available to the search."""
     from tombola.attacks.neighbours import bundled_words
@@ -108,7 +108,7 @@ def first_examples(batches: Iterator[dict[str, Any]], count: int) -> Iterator[di
 
 
 def read_batches(
-    stage: Score | Draw | Prune | Search,
+    stage: UnitScores | Draw | Prune | SearchStage,
     space: Workspace,
     model: PreTrainedModel,
     max_length: int,

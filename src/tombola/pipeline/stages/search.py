@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Search(UsesFamily, ScoreStage, LearningStage["Scores"]):
+class SearchStage(UsesFamily, ScoreStage, LearningStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
