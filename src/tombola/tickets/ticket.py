@@ -120,7 +120,7 @@ def write_ticket(
             shutil.copyfile(mask / MASK, new / MASK)
             if "cut" not in info and not _made_under(mask / MASK, model):
                 _mask_weights(new)
-        (architecture,) = read_config(new).get("architectures") or [None]
+        architecture, *_ = read_config(new).get("architectures") or [None]
         describe = partial(ticket_card, corrections=_corrections(new), architecture=architecture)
         return Ticket(folder, write_info(new, TICKET, info, describe))
 
