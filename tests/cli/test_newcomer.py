@@ -226,7 +226,7 @@ MISTAKES = [
         "compress {}/model {}/data.xlsx",
         "data.xlsx: cannot read '.xlsx' files as a task; use .csv, .tsv, .jsonl",
     ),
-    ("compress {}/model {}/results", "results: is a folder; use a task, a task file or a data file"),
+    ("compress {}/model {}/results", "results: is a folder that has no train.csv: name a data file in it"),
     (
         "run {}/good.yaml evaluate.on=[{}/data.csv]",
         "`tombola task init '{}/data.csv'` writes a task file for it",

@@ -81,7 +81,7 @@ def test_several_labels_are_bernoulli_each_and_numbers_are_squared() -> None:
     assert torch.allclose(value, F.mse_loss(student[:, :1], teacher[:, :1]))
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("weight", [0.3, 1.0])
 def test_the_weight_shares_the_loss_between_teacher_and_labels(weight: float) -> None:
     batch = {**batch_of(), LOGITS: random(4, 2)}
     student = random(4, 2, seed=1)

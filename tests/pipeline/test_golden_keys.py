@@ -61,16 +61,16 @@ def stages() -> dict[str, Stage[Any]]:
 
 
 GOLDEN = {
-    "dense": "5a9f29edd4fbb001c59b8642",
-    "search": "a006d756b45d9ae06840e8ab",
-    "mask": "c94ad6894cfdaa6801bfda29",
-    "ticket": "e84ea67f63b77ad2efab9d0a",
-    "evaluate": "85f71f90b700a039d713f797",
-    "attack": "7d563c84e597bd677b2897df",
-    "measure": "95c26708562927f0e306e2d8",
-    "without tickets": "1e78e6953646421d23b39eb2",
-    "with tickets": "cf0f13f2eec1810feae25834",
-    "evaluate shared": "81bba57c7ec0373e15d720b3",
+    "dense": "7f009ac284a511f2bf49d295",
+    "search": "820e36c7575a95b64d3bf700",
+    "mask": "2a2b552afee22b4448b63c9a",
+    "ticket": "b123bd1eec89618439124925",
+    "evaluate": "c19d39f5fc9d333f258037cd",
+    "attack": "0cf7249ddbb5c16e6a806697",
+    "measure": "5724dee37edfa7dd28a2c7eb",
+    "without tickets": "4e91bd9de8c8e3f0662b8717",
+    "with tickets": "26317ade6745ffdcda48d76b",
+    "evaluate shared": "080d059a8c11581d990100e6",
 }
 
 

@@ -95,7 +95,7 @@ def test_a_damaged_file_is_refused(suffix: str, tmp_path: Path) -> None:
     save_file(tensors, path, metadata)
     with pytest.raises(DamagedArtefact, match="does not match its checksum"):
         unpack(path)
-    header = packing.Header.model_validate_json(metadata["tombola"])
+    header = packing.PackedHeader.model_validate_json(metadata["tombola"])
     forged = header.model_copy(update={"digest": packing._digest(header, tensors)})
     save_file(tensors, path, {**metadata, "tombola": forged.model_dump_json()})
     with pytest.raises(DamagedArtefact, match="bitmap"):

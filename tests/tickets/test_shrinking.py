@@ -111,12 +111,12 @@ def test_without_the_data_random_tokens_are_taken_and_it_is_said_why(
     ticket = known_ticket(world, tmp_path / "ticket", **changes)
     texts = texts_of(ticket, AutoConfig.from_pretrained(ticket))
     assert isinstance(texts, RandomTokens)
-    assert texts.about.startswith(f"random tokens, 62 per text ({reason}")
+    assert texts.about.startswith(f"random tokens, 64 per text ({reason}")
 
 
 def test_a_model_that_is_no_ticket_does_not_know_its_task(world: World) -> None:
     texts = texts_of(world.model, AutoConfig.from_pretrained(world.model))
-    assert texts.about == "random tokens, 62 per text (the model's task is unknown)"
+    assert texts.about == "random tokens, 64 per text (the model's task is unknown)"
 
 
 def known_ticket(world: World, folder: Path, **changes: Any) -> Path:

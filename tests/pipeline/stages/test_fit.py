@@ -121,6 +121,8 @@ def test_a_first_layer_that_differs_stays_however_little_it_matters(keep: str, l
         search=Layers(keep=keep), layout=layout, layers="importance", multiple=8, progress=1.0, within=None
     )
     choice = _Choice(stage, model, scores)
-    mask = choice.mask(choice.make([Cost(0.0, lambda heads, neurons: 0.5)]))
+    mask = choice.mask(
+        choice.make(SimpleNamespace(within_target=lambda: [Cost(0.0, lambda heads, neurons: 0.5)]))
+    )
     left = {"first": [0, 1], "even": [0, 3], "importance": [0, 1]}[keep]
     assert [0, *(index for index, kept in enumerate(mask.values(), start=1) if bool(kept))] == left

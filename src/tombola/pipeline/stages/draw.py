@@ -27,7 +27,7 @@ class Draw(UsesFamily, MaskStage):
     """A mask of an exact sparsity. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "draw"
-    version: ClassVar = 2
+    version: ClassVar = 3
 
     model: ModelSource
     data: DataSource

@@ -59,7 +59,7 @@ class FitStage(UsesFamily, MaskStage):
     """A mask that meets a target. It has the fingerprint of the pre-trained model, whatever model was scored."""
 
     kind: ClassVar = "fit"
-    version: ClassVar = 3
+    version: ClassVar = 4
 
     model: ModelSource
     data: DataSource

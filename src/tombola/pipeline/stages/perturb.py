@@ -14,7 +14,7 @@ class Perturb(MaskStage):
     """A mask of equal sparsity that differs from another in a share of its units."""
 
     kind: ClassVar = "perturb"
-    version: ClassVar = 3
+    version: ClassVar = 4
 
     mask: MaskStage
     share: float

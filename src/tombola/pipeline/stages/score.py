@@ -34,7 +34,7 @@ class UnitScores(UsesFamily, ScoreStage):
     """The scores of all units."""
 
     kind: ClassVar = "score"
-    version: ClassVar = 1
+    version: ClassVar = 2
 
     model: ModelSource
     data: DataSource

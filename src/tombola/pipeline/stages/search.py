@@ -31,7 +31,7 @@ class SearchStage(UsesFamily, ScoreStage, LearningStage["Scores"]):
     """A search by gradient descent on gates. With `search.weights`, it also produces a model folder."""
 
     kind: ClassVar = "search"
-    version: ClassVar = 7
+    version: ClassVar = 8
 
     search: Learned
     start: ModelStage[Any] | None = None

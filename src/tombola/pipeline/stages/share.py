@@ -28,7 +28,7 @@ class Share(Stage[TrainLog]):
     """One training of several tasks on one encoder."""
 
     kind: ClassVar = "share"
-    version: ClassVar = 4
+    version: ClassVar = 5
     distributed: ClassVar = True
 
     model: ModelSource

@@ -61,7 +61,7 @@ class Train(LearningStage[Trained]):
     """One training run."""
 
     kind: ClassVar = "train"
-    version: ClassVar = 4
+    version: ClassVar = 5
 
     train: TrainSettings
     mask: MaskStage | None = None
