@@ -123,9 +123,9 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(tmp_path, monkeypatch,
     prune_folder(tmp_path / "model", tmp_path / "whole", order(settings))
     moments = [
         (Shards, "overwrite"),
-        (pruning_journal.Journal, "_write"),
-        (pruning_journal.Journal, "note"),
-        (pruning_journal.Journal, "finish"),
+        (pruning_journal.PruningJournal, "_write"),
+        (pruning_journal.PruningJournal, "note"),
+        (pruning_journal.PruningJournal, "finish"),
         (pruning_journal.shutil, "rmtree"),
         (pruning_journal.shutil, "copyfile"),
     ]
