@@ -237,6 +237,7 @@ def test_scores_sizes_and_attacks():
     lines = printed(tables.attack_table("m", report))
     assert holds(lines, "accuracy under attack", "42.0", "changed words")
     assert holds(lines, "if 1 / 2 / 3 / 5 words may change", "0.0 / 0.0 / 0.0 / 0.0 %")
+    assert lines[1].startswith("examples")  # no empty heading and no rule below the title
 
 
 def test_a_correlation_of_an_export_is_no_percentage():
@@ -267,7 +268,7 @@ def test_a_path_that_leaves_no_room_is_wrapped_at_its_joints():
 def test_a_caption_keeps_numbers_with_their_signs(width):
     for start in range(20):
         text = f"{'x' * start} the score is 88.0 % ± 3.2 on test, where 95 % of parameters are left"
-        lines = printed(Grid("", [Column("", ["a"])], [Column("", ["b"])], [text]), width)
+        lines = printed(Grid("", [Column("row", ["a"])], [Column("score", ["b"])], [text]), width)
         assert " ".join(" ".join(lines[2:]).split()).endswith(" ".join(text.split()))
         assert any("88.0 % ± 3.2" in line for line in lines)
         assert any("95 %" in line for line in lines)

@@ -131,7 +131,10 @@ def _width(columns: Sequence[Column]) -> int:
 
 
 def _draw(columns: Sequence[Column], sections: Sequence[int] = ()) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
+    headed = any(column.heading for column in columns)
+    table = Table(
+        box=box.SIMPLE_HEAD, show_header=headed, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False
+    )
     for column in columns:
         table.add_column(Text(column.heading), justify=column.justify, no_wrap=True, overflow="ellipsis")
     for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
