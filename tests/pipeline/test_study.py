@@ -2,22 +2,18 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 import tombola
-from tests.pipeline.running import execute
 from tombola.cli import app
 from tombola.errors import RecipeError, TombolaError
 from tombola.foundations.caching import run_cache
-from tombola.pipeline.costs import _Times, estimate
 from tombola.pipeline.plan import Plan
 from tombola.pipeline.planner import plan_cell
 from tombola.pipeline.stages.draw import Draw
-from tombola.pipeline.stages.train import Train
 from tombola.pipeline.study import plan_study, read_study
 from tombola.recipe.grid import expand
 from tombola.results.result import Result
@@ -210,94 +206,6 @@ def test_a_failure_leaves_the_other_cells_and_is_listed(world, tmp_path, monkeyp
     mended = tombola.study(raw, store=tmp_path / "store", output=tmp_path / "out")
     assert mended.failures == []
     assert mended.record.stages.run_now == 3  # draw, retrain, evaluate
-
-
-def test_the_cost_is_known_from_the_store_or_measured(world, tmp_path):
-    store = Store(tmp_path)
-    plan = planned_study(world.recipe(train=SHORT, seed=[1, 2]))
-    with run_cache():
-        costs = {cost.kind: cost for cost in estimate(plan, store)}
-    assert (costs["train"].stages, costs["train"].steps, costs["train"].asked_steps) == (2, 24, 24)
-    assert costs["train"].seconds > 0
-    assert costs["evaluate"].seconds is None
-    measured = [path for path in (store.root / "train").iterdir() if path.suffix == ""]
-    assert len(measured) == 1  # both seeds have the same pace
-    assert json.loads((measured[0] / "log.json").read_text())["steps"] == 8
-
-
-def test_a_finished_training_with_default_settings_is_counted(world, tmp_path):
-    store = Store(tmp_path / "store")
-    plan = planned_study(world.recipe(evaluate={"on": []}, train={}))
-    with run_cache():
-        execute(plan.stages, store)
-        (cost,) = estimate(plan, store, afresh=True)
-    (log,) = [json.loads(file.read_text()) for file in (store.root / "train").glob("*/log.json")]
-    assert cost.seconds == pytest.approx(log["seconds"])
-
-
-def test_attacks_in_the_loop_are_counted_once_a_training_with_them_is_known(world, tmp_path):
-    store, adversary = Store(tmp_path / "store"), {"kind": "attack", "recipe": "deepwordbug", "share": 0.1}
-    raw = world.recipe(train={**SHORT, "adversary": adversary})
-
-    def cost(**changes):
-        with run_cache():
-            found = estimate(planned_study(raw | changes), store)
-        return next(one for one in found if one.kind == "train")
-
-    before = cost(seed=1)
-    assert before.seconds > 0
-    assert before.without_attacks
-    tombola.run(raw | {"seed": 1}, store=store, output=tmp_path / "out", tickets=False)
-    assert cost(seed=1).without_attacks is False  # nothing is left to run
-    known = cost(seed=2)
-    assert not known.without_attacks
-    logs = [json.loads(file.read_text()) for file in (store.root / "train").glob("*/log.json")]
-    (seen,) = [log for log in logs if log["steps"] == known.steps]  # the other is the trial
-    assert known.seconds == pytest.approx(seen["seconds"])
-    assert not cost(train=SHORT).without_attacks
-
-
-@pytest.mark.parametrize(
-    ("training", "teacher"),
-    [
-        ({}, 1 / 3),
-        ({"adversary": {"kind": "swaps", "steps": 1}}, 1 / 6),
-        ({"adversary": {"kind": "freelb", "steps": 5}}, 1 / 15),
-        ({"adversary": {"kind": "pgd", "steps": 3}, "r_drop": 1.0}, 1 / 24),
-        ({"adversary": {"kind": "attack"}}, 1 / 3),
-    ],
-)
-def test_a_teacher_reads_a_batch_once_however_often_the_student_does(world, monkeypatch, training, teacher):
-    (plan,) = planned_study(
-        world.recipe(train=SHORT, search=OMP, retrain={**SHORT, "distill": {}, **training})
-    ).cells
-    (stage,) = [one for one in plan.stages() if isinstance(one, Train) and one.train.distill is not None]
-    log = SimpleNamespace(seconds=16.0, steps=8)
-    store = SimpleNamespace(read=lambda trial: SimpleNamespace(log=log))
-    monkeypatch.setattr("tombola.pipeline.costs.work", lambda *_: None)
-    assert _Times(store, set()).of(stage, 10) == pytest.approx(10 * 2.0 * (1 + teacher))
-
-
-def test_a_training_without_steps_takes_no_time_and_what_is_finished_can_be_counted_afresh(world, tmp_path):
-    store = Store(tmp_path / "store")
-    plan = planned_study(world.recipe(train={**SHORT, "epochs": 0}))
-    with run_cache():
-        assert estimate(plan, store)[0].seconds == 0
-    plan = planned_study(world.recipe(train=SHORT, evaluate={"on": []}))
-    with run_cache():
-        execute(plan.stages, store)
-        assert estimate(plan, store)[0].seconds == 0
-        assert estimate(plan, store, afresh=True)[0].seconds > 0
-
-
-@pytest.mark.parametrize("file", ["manifest.json", "log.json"])
-def test_a_damaged_stage_does_not_stop_the_estimate(world, tmp_path, file):
-    store = Store(tmp_path / "store")
-    plan = planned_study(world.recipe(train={**SHORT, "epochs": 0}, evaluate={"on": []}))
-    with run_cache():
-        execute(plan.stages, store)
-        (store.path(plan.stages[0]) / file).write_text('{"stage": ')
-        assert [cost.kind for cost in estimate(plan, store)] == ["train"]
 
 
 def test_the_command_plans_runs_and_writes_a_table(world, tmp_path):

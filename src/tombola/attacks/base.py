@@ -66,6 +66,9 @@ class Attack(Choice):
     needs: ClassVar[tuple[str, ...]] = ()
     """The resources it needs that are bundled only for English (lexicon, vectors, encoder) or never (masked LM)."""
 
+    texts_per_word: ClassVar[float] = 5.0
+    """About how many texts it asks the model and the encoder for, per word of a text, as a base for estimates."""
+
     name: str
     called: str | None = Field(
         default=None,

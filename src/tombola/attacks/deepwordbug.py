@@ -23,6 +23,7 @@ class DeepWordBug(Attack):
     be changed, including stop words.
     """
 
+    texts_per_word: ClassVar[float] = 2.5
     paper: ClassVar[str] = (
         "Gao et al. (2018), Black-box Generation of Adversarial Text Sequences, Algorithm 1"
     )

@@ -21,6 +21,7 @@ class EmbeddingSwap(Attack):
     none.
     """
 
+    texts_per_word: ClassVar[float] = 4.0
     paper: ClassVar[str] = (
         "Zheng et al. (2022), Robust Lottery Tickets for Pre-trained Language Models, ACL, code"
     )

@@ -20,6 +20,7 @@ class PWWS(Attack):
     The paper's second source, named entities of other classes in the training data, is not used: it needs that data.
     """
 
+    texts_per_word: ClassVar[float] = 4.0
     paper: ClassVar[str] = "Ren et al. (2019), Probability Weighted Word Saliency, ACL, Algorithm 1"
     needs: ClassVar[tuple[str, ...]] = ("lexicon",)
 

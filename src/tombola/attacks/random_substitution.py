@@ -14,6 +14,7 @@ from tombola.attacks.text import Text, same_case
 class RandomSubstitution(Attack):
     """Replaces words in random order with a random neighbour, regardless of the model's output."""
 
+    texts_per_word: ClassVar[float] = 0.3
     paper: ClassVar[str] = "a control, not a published attack"
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors")
 

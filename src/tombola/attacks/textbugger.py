@@ -23,6 +23,7 @@ class TextBugger(Attack):
     text too far from the original; here, as in TextAttack's recipe, such a bug is skipped.
     """
 
+    texts_per_word: ClassVar[float] = 4.0
     paper: ClassVar[str] = "Li et al. (2019), TextBugger, NDSS, Algorithms 2 and 3"
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 

@@ -21,6 +21,7 @@ class TextFooler(Attack):
     the paper drops after ranking, are not queried at all.
     """
 
+    texts_per_word: ClassVar[float] = 7.0
     paper: ClassVar[str] = "Jin et al. (2020), Is BERT Really Robust?, AAAI, Algorithm 1"
     needs: ClassVar[tuple[str, ...]] = ("lexicon", "vectors", "encoder")
 

@@ -28,8 +28,8 @@ TRIED = ("batch_size", "accumulate", "max_length", "group_by_length", "adversary
 """The training settings that a short trial uses too."""
 PACE = (*TRIED, "distill")
 """The training settings that determine how long a step takes."""
-TEACHER_SHARE = 1 / 3
-"""The time of a forward pass of a teacher of the same size, as a share of a plain step."""
+FORWARD_SHARE = 1 / 3
+"""The time of a forward pass, such as a teacher's, as a share of a plain step."""
 
 Training = Train | SearchStage | Share
 
@@ -45,7 +45,7 @@ class StageCosts:
         finished: Stages that are in the store already.
         asked_steps: Training steps summed over cells.
         steps: Training steps of the stages left to run.
-        seconds: Time of the stages left to run; None if the store has no similar ones.
+        seconds: Time of the stages left to run; None if it cannot be estimated.
         without_attacks: Whether `seconds` leaves out attacks during training: their time depends on how well the
             model resists, and the store has no similar training.
     """
@@ -63,7 +63,8 @@ class StageCosts:
 def estimate(plan: Plan, store: Store, *, afresh: bool = False) -> list[StageCosts]:
     """Estimate the cost of a plan by kind of stage.
 
-    If the store has no training of the same model, data and pace, a few steps are run and stored.
+    Times are those of similar stages in the store. If it has no training of the same model, data and pace, a few steps
+    are run and stored; what other stages take is estimated from the texts that they read at that pace.
 
     Args:
         plan: The plan.
@@ -121,7 +122,20 @@ class _Times:
         if steps and isinstance(stage, Training):
             return steps * self._step(stage)
         times = self.stage.get(_like(stage.identity()))
-        return median(times) if times else None
+        return median(times) if times else self._reading(stage)
+
+    def _reading(self, stage: Stage[Any]) -> float | None:
+        """Return the seconds that a stage takes to read its texts, at the pace of the first training behind it."""
+        texts = stage.texts_read()
+        if not texts:
+            return stage.overhead if texts == 0 else None
+        trainings = (one for one in stage.with_inputs() if isinstance(one, Training))
+        training = next((one for one in trainings if one.training_steps()), None)
+        if training is None:
+            return None
+        settings = training.train
+        read_per_step = settings.batch_size * settings.accumulate * _passes(settings)
+        return stage.overhead + texts * FORWARD_SHARE * self._trial_step(training) / read_per_step
 
     def _step(self, stage: Training) -> float:
         times = self.step.get(_pace(stage.train.canonical(), stage.precision, _read_by(stage)))
@@ -129,21 +143,30 @@ class _Times:
             return median(times)
         if isinstance(stage.train.adversary, AttackAdversary):
             self.without_attacks.add(stage.key)
+        return self._trial_step(stage) * (1 + _teacher_share(stage.train))
+
+    def _trial_step(self, stage: Training) -> float:
+        """Return the seconds of a step of the stage's trial, which is run if the store has none of that pace."""
         trial = _trial(stage)
         pace = _pace(trial.train.canonical(), trial.precision, _read_by(trial))
         if pace not in self.step:
             work(trial, self.store, lambda step, total, figures: None)
             log = self.store.read(trial).log
             self.step[pace] = [log.seconds / log.steps]
-        return median(self.step[pace]) * (1 + _teacher_share(stage.train))
+        return median(self.step[pace])
 
 
 def _teacher_share(settings: TrainSettings) -> float:
     """Return the extra time of a step for the teacher, which reads a batch once however often the student does."""
     if settings.distill is None:
         return 0.0
+    return FORWARD_SHARE / _passes(settings)
+
+
+def _passes(settings: TrainSettings) -> int:
+    """Return how often a step reads its batch."""
     passes = settings.adversary.passes if settings.adversary is not None else 1
-    return TEACHER_SHARE / (passes * (1 if settings.r_drop is None else 2))
+    return passes * (1 if settings.r_drop is None else 2)
 
 
 def _trial(stage: Training) -> Train:

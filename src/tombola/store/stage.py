@@ -57,6 +57,8 @@ class Stage(ABC, Generic[T]):
     kind: ClassVar[str]
     version: ClassVar[int]
     """Increase it when the result changes for equal settings."""
+    overhead: ClassVar[float] = 1.0
+    """About how many seconds the stage takes besides training and reading texts, for estimates."""
     distributed: ClassVar[bool] = False
     """Whether all processes of a launcher take part. If false, the first one works and the others wait."""
 
@@ -123,6 +125,10 @@ class Stage(ABC, Generic[T]):
     def training_steps(self) -> int:
         """Return the optimizer steps of the stage, for estimates; 0 if it does not train."""
         return 0
+
+    def texts_read(self) -> float | None:
+        """Return about how many texts models read besides training steps, for estimates; None if unknown."""
+        return 0.0
 
     def with_inputs(self) -> list[Stage[Any]]:
         """Return this stage and all that it needs, each once, in an order in which they can run."""

@@ -79,6 +79,12 @@ class AttackStage(Stage[Attacked]):
         only = self.data.attackable
         return {"attackable": only} if only else {}
 
+    def texts_read(self) -> float:
+        """Return about how many texts the attack asks of the model and of the sentence encoder."""
+        texts = self.data.load().texts
+        words = sum(len(column.split()) for columns in texts for column in columns)
+        return min(self.n, len(texts)) * (1 + self.attack.texts_per_word * words / max(1, len(texts)))
+
     def run(self, space: Workspace) -> None:
         """Attack the model, and save the report with every example."""
         from tombola.attacks import Resources

@@ -59,6 +59,12 @@ class EvaluateStage(Stage[Evaluated]):
             scoring["settings"] = task.kind_settings.model_dump(mode="json", exclude_defaults=True)
         return {"scoring": scoring}
 
+    def texts_read(self) -> float:
+        """Return the number of inputs: each is read once."""
+        split = self.data.load()
+        inputs = kind_of(self.data.definition).estimate_inputs(split, self.max_length)
+        return len(split) if inputs is None else inputs
+
     def score(self, space: Workspace, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Score a model; save the scores, the predictions, and which examples were classified correctly."""
         import numpy as np

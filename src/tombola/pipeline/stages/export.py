@@ -68,6 +68,7 @@ class ExportStage(OnnxStage):
 
     kind: ClassVar = "export"
     version: ClassVar = 3
+    overhead: ClassVar = 8.0
     graph: ClassVar = "model.onnx"
 
     model: ModelStage[Any] | ModelSource
@@ -141,6 +142,7 @@ class Quantise(OnnxStage):
 
     kind: ClassVar = "quantise"
     version: ClassVar = 3
+    overhead: ClassVar = 5.0
     graph: ClassVar = "model.int8.onnx"
 
     exported: ExportStage

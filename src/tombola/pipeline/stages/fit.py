@@ -60,6 +60,7 @@ class FitStage(UsesFamily, MaskStage):
 
     kind: ClassVar = "fit"
     version: ClassVar = 4
+    overhead: ClassVar = 15.0
 
     model: ModelSource
     data: DataSource

@@ -37,6 +37,9 @@ class Label(Stage[Path]):
         """The description of the stage."""
         return "label new texts"
 
+    def texts_read(self) -> None:
+        """Return None: the number is unknown."""
+
     def run(self, space: Workspace) -> None:
         """Predict the texts, and write them with their labels and a task file."""
         from tombola.evaluation.evaluate import predict_split

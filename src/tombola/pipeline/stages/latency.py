@@ -25,6 +25,7 @@ class Latency(UsesFamily, Stage["LatencyTable"]):
 
     kind: ClassVar = "latency"
     version: ClassVar = 1
+    overhead: ClassVar = 25.0
 
     geometry: str
     """The sizes of the model, which determine its speed, unlike its weights."""

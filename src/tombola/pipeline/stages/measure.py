@@ -45,6 +45,7 @@ class Measure(Stage[Measured]):
 
     kind: ClassVar = "measure"
     version: ClassVar = 3
+    overhead: ClassVar = 20.0
 
     model: ModelStage[Any]
     measure: MeasureSettings

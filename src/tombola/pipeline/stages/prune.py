@@ -47,6 +47,9 @@ class Prune(UsesFamily, ModelStage["Mask"]):
         """The amount to remove, and the method."""
         return f"prune {self.pattern or f'{self.sparsity:.0%}'} with {self.search.method}"
 
+    def texts_read(self) -> None:
+        """Return None: the number is unknown."""
+
     def run(self, space: Workspace) -> None:
         """Prune the model, and save it with its tokenizer and its mask."""
         from tombola.masks import MASK

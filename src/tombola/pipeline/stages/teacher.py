@@ -34,6 +34,10 @@ class Teacher(Stage["Tensor"]):
         """The description of the stage."""
         return "ask the teacher"
 
+    def texts_read(self) -> float:
+        """Return the number of texts: each is read once."""
+        return len(self.data.load())
+
     def run(self, space: Workspace) -> None:
         """Predict, and save the probabilities."""
         import torch
