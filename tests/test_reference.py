@@ -144,7 +144,7 @@ def test_pages_name_only_lists_and_make_targets_that_there_are(page):
     assert named <= targets
 
 
-@pytest.mark.parametrize("page", (ROOT / "docs" / "systems").glob("*.md"), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "systems").glob("*.md")), ids=lambda page: page.stem)
 def test_the_site_shows_the_measurements_on_the_page_of_each_system(page):
     built = runpy.run_path(str(ROOT / "tools" / "docs_evidence.py"))["on_page_markdown"](
         page.read_text(encoding="utf-8")
