@@ -18,7 +18,7 @@ RECIPE = {
 
 def main() -> None:
     ticket = tombola.Ticket.from_pretrained(_ticket(tombola.run(RECIPE)))
-    model, tokenizer = ticket.model(), ticket.tokenizer()  # any classifier and its tokenizer would do
+    model, tokenizer = ticket.model(), ticket.tokenizer()  # or any classifier and its tokenizer
     reviews = tombola.Task.named("reviews").load("test")
 
     report = tombola.attack(
@@ -28,7 +28,7 @@ def main() -> None:
     found = report.summary()
     low, high = found["accuracy_under_attack_interval"]
     print(
-        f"{found['clean_accuracy']:.0%} right before, {found['accuracy_under_attack']:.0%} after "
+        f"{found['clean_accuracy']:.0%} correct before the attack, {found['accuracy_under_attack']:.0%} after it "
         f"({low:.0%} to {high:.0%}), {found['mean_queries']:.0f} queries each"
     )
     for example in report.of("Successful")[:3]:

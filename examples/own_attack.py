@@ -9,7 +9,7 @@ from tombola.attacks.requests import ask
 
 @attacks.register
 class Shouting(Attack):
-    """Repeat the last letter of one word after the other until the label changes."""
+    """Repeat the last letter of word after word until the label changes."""
 
     paper: ClassVar[str] = "an example"
     name: Literal["shouting"] = "shouting"
@@ -36,4 +36,4 @@ RECIPE = {
 if __name__ == "__main__":
     (cell,) = tombola.run(RECIPE).cells
     for name, found in cell.attacks.items():
-        print(f"{name}: {found.accuracy_under_attack:.0%} right, {found.mean_queries:.1f} queries each")
+        print(f"{name}: {found.accuracy_under_attack:.0%} correct, {found.mean_queries:.1f} queries each")

@@ -38,7 +38,7 @@ def main() -> None:
 
     frozen = trainer.freezing().tensors()
     steady = min(frozen, key=lambda tensor: frozen[tensor])
-    print(f"{sum(frozen.values()):.0f} of {len(frozen)} tensors were left as they were in each step")
+    print(f"{sum(frozen.values()):.0f} of {len(frozen)} tensors were frozen in each step, on average")
     print(f"{steady} was updated most often: in {1 - frozen[steady]:.0%} of the steps")
 
 

@@ -31,9 +31,7 @@ def main() -> None:
 
     small.save_pretrained("runs/heads/small")
     ticket.tokenizer().save_pretrained("runs/heads/small")
-    serve = pipeline(
-        "text-classification", model="runs/heads/small"
-    )  # after `import tombola`, nothing special
+    serve = pipeline("text-classification", model="runs/heads/small")  # needs only `import tombola`
     for answer in serve(["a gorgeous, moving film", "dull, slow and far too long"]):
         print(answer)
 

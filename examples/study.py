@@ -1,4 +1,4 @@
-"""Run a study from Python: tickets beside the dense model over seeds, with intervals, paired tests and a report.
+"""Run a study from Python: tickets against the dense model, with intervals, paired tests and a report.
 
 python examples/study.py
 """
@@ -28,7 +28,7 @@ def main() -> None:
             print(f"{row['variant']:<10} {row['mean']:.1%} ({row['low']:.1%} to {row['high']:.1%})")
     for one in study.differences("validation"):
         p = "no test: equal in every seed" if one.t is None else f"p = {one.t:.2f}"
-        print(f"{one.first['variant']} less {one.second['variant']}: {one.mean:+.1%}, {p}")
+        print(f"{one.first['variant']} minus {one.second['variant']}: {one.mean:+.1%}, {p}")
     print("report:", write_report(study))
 
 

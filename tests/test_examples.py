@@ -17,7 +17,7 @@ SAYS = {
     "own_family": "of them removed",
     "own_method": "removed",
     "own_trainer": "5,382,144 weights removed, 5,382,144 are zero after training",
-    "selective_trainer": "19 of 48 tensors were left as they were in each step",
+    "selective_trainer": "19 of 48 tensors were frozen in each step",
     "shrink_and_serve": "22,713,986 → 21,827,522 parameters",
     "study": "report: runs/example-study/report.html",
 }
@@ -55,4 +55,4 @@ def test_the_study_says_so_if_a_difference_cannot_be_tested(monkeypatch, capsys)
     monkeypatch.setattr("tombola.study", lambda recipe: study)
     monkeypatch.setattr("tombola.report.write_report", lambda study: "report.html")
     runpy.run_path(str(EXAMPLES[0].parent / "study.py"), run_name="__main__")
-    assert "dense less imp: +0.0%, no test: equal in every seed" in capsys.readouterr().out
+    assert "dense minus imp: +0.0%, no test: equal in every seed" in capsys.readouterr().out

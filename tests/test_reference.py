@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,16 @@ def test_pages_name_only_lists_and_make_targets_that_there_are(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {target for line in re.findall(r"`make ([a-z -]+)`", text) for target in line.split()}
     assert named <= targets
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "systems").glob("*.md")), ids=lambda page: page.stem)
+def test_the_site_shows_the_measurements_on_the_page_of_each_system(page):
+    built = runpy.run_path(str(ROOT / "tools" / "docs_evidence.py"))["on_page_markdown"](
+        page.read_text(encoding="utf-8")
+    )
+    (first, *_) = (ROOT / "docs" / "evidence" / page.name).read_text(encoding="utf-8").splitlines()[2:]
+    assert first in built
+    assert "[Measurements]" not in built
 
 
 def test_what_the_readme_links_to_is_there():

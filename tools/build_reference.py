@@ -24,7 +24,7 @@ INTRODUCTION = """# Recipe
 
 Every key of a recipe, with its default. Set only what differs. A list in place of a single value makes a grid.
 `variants` names alternatives that share the rest; `per_task` holds settings that differ for single tasks of a grid;
-`claims` states which variant should beat which, and is [judged by the results](../howto/claims.md).
+`claims` states which variant should beat which, and is [tested on the results](../howto/claims.md).
 `retrain`, and searches that train, inherit unset keys from `train`. Overrides on the command line take precedence.
 `plugins` adds your own methods, losses, attacks and more to the lists below ([how](../howto/method.md)).
 
@@ -34,7 +34,7 @@ prints: make `# yaml-language-server: $schema=recipe.schema.json` the first line
 TASK_INTRODUCTION = """# Task
 
 Every key of a task file, with its default. `tombola task init DATA` writes one for a CSV, TSV, JSONL, JSON or Parquet
-file; [Your own data](../howto/data.md) shows the rest by example. Put a task file beside its data, or in a folder
+file; [Your own data](../howto/data.md) shows the rest by example. Put a task file next to its data, or in a folder
 above it. `tombola validate FILE --data` checks it and describes the data.
 
 ```yaml

@@ -1,4 +1,4 @@
-"""Tombola draws sparse and robust winning tickets from pre-trained language models, and ships them.
+"""Tombola finds sparse and robust subnetworks (winning tickets) in pre-trained language models, and ships them.
 
 Heavy imports (torch, transformers) happen when a name is first used, so `import tombola` is quick. The functions of
 `tombola.api` are available here too, except `shrink` and `report`: in this namespace, these names are packages.

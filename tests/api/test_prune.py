@@ -97,7 +97,7 @@ def test_mistakes_get_a_sentence(decoder: World, tmp_path: Path) -> None:
     assert "cannot prune a model layer by layer" in refused(method="grasp")
     assert "unknown key 'dampening'" in refused(method="sparsegpt", settings={"dampening": 1})
     assert "pooler: only works in recipes" in refused(settings={"pooler": False})
-    assert "examples: magnitude looks at no examples" in refused(method="magnitude", examples=8)
+    assert "examples: magnitude needs no examples" in refused(method="magnitude", examples=8)
     twice = {"settings": {"calibration": {"examples": 4}}, "examples": 8}
     assert "examples: calibration.examples gives their number too" in refused(method="wanda", **twice)
     assert "units: only works in recipes" in refused(method="magnitude", settings={"units": "head"})

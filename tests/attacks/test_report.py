@@ -178,7 +178,7 @@ def test_successes_become_a_task(tmp_path):
 
 
 def test_a_session_shows_the_figures_and_not_every_example():
-    shown = "AttackReport(textfooler: 4 examples, 3 right before the attack, 1 after)"
+    shown = "AttackReport(textfooler: 4 examples, 3 correct before the attack, 1 after)"
     assert repr(report(MIXED)) == shown
-    assert repr(report([])).endswith("0 right before the attack, 0 after)")
+    assert repr(report([])).endswith("0 correct before the attack, 0 after)")
     assert repr(Task.named("reviews").load("test", limit=7)) == "Split(reviews/test: 7 examples)"

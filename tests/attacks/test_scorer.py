@@ -89,5 +89,5 @@ def test_rounding_never_changes_who_wins(logits):
 def test_a_model_that_gives_no_number_is_refused(scorer):
     broken = tiny("bert", vocab_size=len(scorer.tokenizer), num_labels=2)
     torch.nn.init.constant_(broken.classifier.bias, float("nan"))
-    with pytest.raises(ModelError, match="not finite"):
+    with pytest.raises(ModelError, match="NaN or infinite"):
         Scorer(broken, scorer.tokenizer)([("film",)])

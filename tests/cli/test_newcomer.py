@@ -129,7 +129,7 @@ MISTAKES = [
     # models and data
     (
         "run {}/good.yaml model=bert-base-uncased",
-        "not an embedded model (minilm, tiny-decoder), not a local folder",
+        "not a local folder, and not in the local cache of the hub: unset HF_HUB_OFFLINE to download it",
     ),
     ("run bert_tickets/sst2 model=minilm", "neither data.folder nor TOMBOLA_DATA is set"),
     ("run bert_tickets/sst2 model=minilm data.folder=/nowhere", "The data folder /nowhere does not exist"),

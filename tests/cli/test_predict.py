@@ -179,7 +179,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(
         pytest.fail("the texts were predicted first")
 
     monkeypatch.setattr(predicting, "_predict_split", predict_split)
-    with pytest.raises(DataError, match="there already is a column 'prediction'"):
+    with pytest.raises(DataError, match="it already has a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")
     with pytest.raises(DataError, match=r"which \.tsv does not support"):
         predict_file(ticket, b'{"sentence": "a\\tfilm"}', tmp_path / "out.tsv")
@@ -205,7 +205,7 @@ def test_what_cannot_be_read_or_written_is_said(ticket: Path, tmp_path: Path) ->
         DataError, match=r"one text per line, .* `tombola predict MODEL - < '.*/my texts\.txt'`"
     ):
         predict_file(ticket, tmp_path / "my texts.txt")
-    with pytest.raises(DataError, match=r"there already is a column 'prediction'"):
+    with pytest.raises(DataError, match=r"it already has a column 'prediction'"):
         predict_file(ticket, b"sentence,prediction\nfine,x\n")
     with pytest.raises(DataError, match=r"written as \.csv, \.tsv or \.jsonl"):
         predict_file(ticket, b"fine\n", tmp_path / "out.xlsx")

@@ -42,7 +42,10 @@ JOINT: dict[str, Any] = {"method": "importance", "units": "head+ffn"}
             r"max_pairs: only works with context: true",
         ),
         ({"train": {"select": {"kind": "first", "gamma": 0.2}}}, r"gamma: only works with kind: ensemble"),
-        ({"train": {"select": {"kind": "second", "every": 2}}}, r"every: second selects anew in every step"),
+        (
+            {"train": {"select": {"kind": "second", "every": 2}}},
+            r"every: second makes a new selection in every step",
+        ),
         ({"search": {**HEADS, "ffn_ratio": 0.5}}, r"search: ffn_ratio: needs units with heads and another"),
         ({"search": {**HEADS, "units": "ffn", "min_heads": 2}}, r"search: min_heads: needs units with heads"),
         ({"search": {**JOINT, "ffn_ratio": 0.5}, "draw": {"heads": 2}}, r"replace search\.ffn_ratio"),

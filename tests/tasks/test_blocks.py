@@ -80,7 +80,7 @@ def test_blocks_hold_all_tokens_in_order_with_special_tokens_around_each() -> No
     assert (
         packed == TOKENIZER(" ".join(text for (text,) in split.texts), add_special_tokens=False)["input_ids"]
     )
-    with pytest.raises(DataError, match="no room for text beside the special tokens"):
+    with pytest.raises(DataError, match="no room for text besides the special tokens"):
         encode(split, TOKENIZER, 2)
 
 

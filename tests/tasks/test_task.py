@@ -228,7 +228,7 @@ def test_data_of_a_copied_task_file_are_found_in_the_data_folder(
     (file,) = tmp_path.glob("*.yaml")
     copied = Task.from_file(shutil.copy(file, copies))
     with pytest.raises(
-        DataError, match=r"elsewhere: no file for .*Copy the data beside the task file, or name"
+        DataError, match=r"elsewhere: no file for .*Copy the data next to the task file, or set"
     ):
         copied.load("train")
     (tmp_path / "empty").mkdir()

@@ -30,7 +30,7 @@ def predict(
     stride: int | None = None,
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """Predict texts without labels, with a ticket or any transformers classifier.
+    """Predict labels for new texts, with a ticket or any transformers classifier.
 
     Args:
         model: A ticket, a multi-task ticket, a model folder, a hub id or an ONNX file with its config next to it.

@@ -66,7 +66,7 @@ def prune(
 ) -> Pruning:
     """Prune a whole model in one shot, layer by layer, with one layer and the embeddings in memory.
 
-    The matrices of the layers are pruned; embeddings, head and norms stay. The result opens like any transformers
+    The matrices of the layers are pruned; embeddings, head and norms stay. The result loads like any transformers
     model. An interrupted call resumes where it stopped.
 
     Args:
@@ -78,7 +78,7 @@ def prune(
         pattern: `2:4` instead of a sparsity, or blocks such as `16x16`.
         scope: `local` ranks the weights of a matrix, `row` those of each output row; by default as published.
         settings: Further settings of the method, such as `{"damping": 0.02}`.
-        examples: The number of training examples to calibrate on; not for `magnitude`, which looks at none.
+        examples: The number of training examples to calibrate on; not for `magnitude`, which needs none.
         max_length: Truncate examples to this many tokens.
         data: The root of local data folders.
         seed: The seed that selects the examples.
@@ -108,7 +108,7 @@ def prune(
         device=check_device(device),
     )
     if calibration is None and examples != EXAMPLES:
-        raise TombolaError(f"examples: {method} looks at no examples; leave it out")
+        raise TombolaError(f"examples: {method} needs no examples; leave it out")
     mask = prune_folder(folder, Path(output), order, progress or (lambda done, steps: None))
     size = sum(file.stat().st_size for file in Path(output).glob("model*.safetensors"))
     return Pruning(Path(output), mask, time.monotonic() - started, peak_memory(), size)

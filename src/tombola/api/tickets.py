@@ -133,7 +133,7 @@ def attack(
         attackable: The columns that attacks may change; by default those that the task defines.
         n: Size of the class-balanced random sample; by default all examples.
         seed: The seed of the random sample.
-        query_budget: The most queries per example.
+        query_budget: The maximum number of queries per example.
         vectors: A file of word vectors for synonyms; by default the built-in vectors.
         mlm: A masked language model, for `bert_attack`.
         encoder: A sentence encoder that measures the similarity of texts; by default the built-in one, for English.

@@ -1,4 +1,4 @@
-"""Tell before a compression how many of the texts are longer than what the models read of them."""
+"""Report before a compression how many texts are longer than the models' input."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def insert(word: str, random: Random) -> str | None:
 
 
 def insert_blank(word: str, random: Random) -> str | None:
-    """Split the word with a blank; words of six letters or more are left alone, as their parts may be words."""
+    """Split the word with a space; words of six letters or more are left alone, as their parts may be words."""
     parts = letters(word)
     if not 2 <= len(parts) < 6:
         return None

@@ -37,13 +37,13 @@ class AttackAdversary(Adversary):
         json_schema_extra={"default": "deepwordbug"},
     )
     share: float = Field(
-        0.25, gt=0, le=1, description="share of the training examples to attack, drawn anew each time"
+        0.25, gt=0, le=1, description="share of the training examples to attack, a new sample each time"
     )
     every: int = Field(1, gt=0, description="attack at the start of every n-th epoch")
     after: int = Field(
         0,
         ge=0,
-        description="epochs to train before the first attack: a model fresh from cutting teaches little",
+        description="epochs to train before the first attack; attacks on a model that has just been cut teach little",
     )
     query_budget: int | None = Field(None, gt=0, description="maximum queries per example")
 

@@ -129,5 +129,5 @@ class MaskedLM:
 
 
 def _first_letter(text: str, start: int, end: int) -> int:
-    """Return where a token begins in a text without the preceding blanks, which some tokenizers include."""
+    """Return where a token begins in a text without the preceding spaces, which some tokenizers include."""
     return end - len(text[start:end].lstrip())

@@ -185,7 +185,7 @@ def read_text(path: Path) -> Vectors:
             word, *values = line.rstrip().split(" ")
             if number == 1 and len(values) == 1:
                 continue
-            extra = len(values) - len(rows[0]) if rows else 0  # GloVe has words with blanks: `. . .`
+            extra = len(values) - len(rows[0]) if rows else 0  # GloVe has words with spaces: `. . .`
             if extra > 0 and not _is_number(values[extra - 1]):
                 word, values = " ".join([word, *values[:extra]]), values[extra:]
             try:

@@ -86,7 +86,7 @@ class AttackReport:
 
     def __repr__(self) -> str:
         n, attacked = len(self.examples), len(self.of("Successful", "Failed"))
-        failed = f"{attacked} right before the attack, {len(self.of('Failed'))} after"
+        failed = f"{attacked} correct before the attack, {len(self.of('Failed'))} after"
         return f"AttackReport({self.attack}: {n} examples, {failed})"
 
     def of(self, *kinds: ResultType) -> list[Example]:

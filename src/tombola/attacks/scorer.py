@@ -60,7 +60,8 @@ class Scorer:
         if not np.isfinite(logits).all():
             bad = texts[int(np.flatnonzero(~np.isfinite(logits).all(axis=1))[0])]
             raise ModelError(
-                f"The logits of the model for {bad[0][:60]!r} are not finite; train the model again."
+                f"The model's outputs for {bad[0][:60]!r} are NaN or infinite: train it again, with a lower "
+                "learning rate or with precision: fp32."
             )
         doubtful = near_edge(logits, STEP, SLACK).any(axis=1) | near_tie(logits, SLACK)
         doubtful |= [len(row["input_ids"]) == 1 for row in encoded]  # a lone token may look like padding

@@ -18,7 +18,7 @@ class Text:
     """One or two columns of text, split into words. Immutable: every edit returns a new Text with the same origin.
 
     Words are numbered across columns, and an edit never renumbers them: a deleted word remains as an empty one, and a
-    word split by a blank is still one. So positions mean the same in every variant of a text.
+    word split by a space is still one. So positions mean the same in every variant of a text.
     """
 
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ class Text:
         return self._edited(words, self.gaps, position)
 
     def delete(self, position: int) -> "Text":
-        """Return the text without the word at `position` and one of the two blanks around it."""
+        """Return the text without the word at `position` and one of the two spaces around it."""
         before = position + self.column_of(position)
         left, right = self.gaps[before], self.gaps[before + 1]
         if (not left or left[-1].isspace()) and right[:1].isspace():
@@ -96,7 +96,7 @@ class Text:
         return spans
 
     def sentences(self) -> list[range]:
-        """Return the word positions of each sentence, which ends at a full stop and a blank, or with its column."""
+        """Return the word positions of each sentence, which ends at a full stop and a space, or with its column."""
         ends = set(self.starts)
         for column in range(len(self.starts) - 1):
             for i in range(self.starts[column], self.starts[column + 1]):

@@ -33,7 +33,7 @@ class Synonyms(Protocol):
 
 
 class WordNeighbours(Protocol):
-    """The nearest words of words, by their vectors. Hashable like the lexicon."""
+    """The nearest neighbours of words, by their vectors. Hashable like the lexicon."""
 
     def __hash__(self) -> int: ...
 

@@ -27,7 +27,7 @@ _BEFORE_MARK = re.compile(r"(?<=\w)[ \t]+(?=[,.;:!?])")
 
 @augmentations.register
 class Casing(Augmentation):
-    """Another capitalisation, drawn for each text."""
+    """Another capitalisation, chosen at random for each text."""
 
     by_words: ClassVar[bool] = True
     kind: Literal["casing"] = "casing"
@@ -70,7 +70,7 @@ class Punctuation(Augmentation):
 
 @augmentations.register
 class Whitespace(Augmentation):
-    """Blanks doubled, turned into tabs, dropped beside punctuation, or inserted into words."""
+    """Spaces doubled, turned into tabs, dropped next to punctuation, or inserted into words."""
 
     kind: Literal["whitespace"] = "whitespace"
     edits: tuple[Literal["double", "tab", "tighten", "split"], ...] = Field(
@@ -103,7 +103,7 @@ def _tightened(text: str, random: Random) -> Places:
 
 
 def _split(text: str, random: Random) -> Places:
-    """Return a blank inside each word of two to five letters, as in TextBugger: parts of longer words may be words."""
+    """Return a space inside each word of two to five letters, as in TextBugger: parts of longer words may be words."""
     gaps = []
     for start, end in spans_of(text):
         if 2 <= end - start <= 5:

@@ -61,7 +61,7 @@ class _Array:
 
 
 class _Refused(Exception):
-    """Raised with a description of what the file asks for in vain."""
+    """Raised with a description of the content that is not loaded."""
 
 
 def read_plain_pickle(path: Path) -> Any:

@@ -19,7 +19,7 @@ from tombola.version import __version__
 
 app = typer.Typer(
     name="tombola",
-    help="Draw sparse and robust winning tickets from pre-trained language models, and ship them.",
+    help="Find sparse and robust subnetworks (winning tickets) in pre-trained language models, and ship them.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

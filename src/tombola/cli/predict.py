@@ -46,7 +46,7 @@ def predict(
     max_length: MaxLength = None,
     stride: Stride = None,
 ) -> None:
-    """Predict texts: write the same rows with a label and probabilities, or a number.
+    """Predict labels for new texts: write the same rows with a label and probabilities, or a number.
 
     [bold]Example:[/bold] tombola predict runs/bert_tickets-quick/tickets/imp_sparsity-0.5 new.csv -o labelled.csv
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tombola.defenses.spelling import Spelling
 
 TYPO = log(0.1)  # a word has an error
-SPLIT = log(1e-4)  # a word is split by a blank
+SPLIT = log(1e-4)  # a word is split by a space
 NEW = log(1e-3)  # a word is new
 NEW_NAME = log(30.0)  # how much likelier a capitalised word inside a sentence is new
 ACRONYM = 4  # maximum length of a word in capitals that counts as an acronym

@@ -80,6 +80,6 @@ class Letters:
 
 
 def triples_of(words: Iterable[str]) -> Counter[str]:
-    """Count letter triples in words, with blanks before and after each word."""
+    """Count letter triples in words, with spaces before and after each word."""
     padded = [f"  {word} " for word in words]
     return Counter(word[i : i + 3] for word in padded for i in range(len(word) - 2))

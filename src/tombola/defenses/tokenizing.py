@@ -1,4 +1,4 @@
-"""A tokenizer behind a defense: it corrects every text first, and saves the defense beside itself."""
+"""A tokenizer behind a defense: it corrects every text first, and saves the defense with itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Behind:
         return super().__call__(self._corrected(text), self._corrected(text_pair), **options)  # type: ignore[misc]
 
     def save_pretrained(self, save_directory: Any, *arguments: Any, **options: Any) -> Any:
-        """Save the tokenizer as usual, so that transformers can load it, and the defense beside it."""
+        """Save the tokenizer as usual, so that transformers can load it, and the defense next to it."""
         saved = super().save_pretrained(save_directory, *arguments, **options)  # type: ignore[misc]
         self.defense.save(Path(save_directory))
         return saved

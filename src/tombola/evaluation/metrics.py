@@ -29,7 +29,8 @@ def score(task: Task, predictions: np.ndarray | list[Any], labels: Any) -> dict[
         broken = int((~np.isfinite(predictions).reshape(len(labels), -1).all(axis=1)).sum())
         if broken:
             raise ModelError(
-                f"The model's outputs for {broken} of {len(labels)} examples are NaN or infinite."
+                f"The model's outputs for {broken} of {len(labels)} examples are NaN or infinite: "
+                "train it again, with a lower learning rate or with precision: fp32."
             )
     return {name: _checked(name, metrics[name](predictions, labels)) for name in task.metrics}
 

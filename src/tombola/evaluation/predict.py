@@ -71,7 +71,10 @@ def each_batch(
 def require_finite(logits: torch.Tensor) -> torch.Tensor:
     """Return the logits; raise ModelError if one is not finite."""
     if not bool(torch.isfinite(logits).all()):
-        raise ModelError("The model's outputs are NaN or infinite.")
+        raise ModelError(
+            "The model's outputs are NaN or infinite: train it again, with a lower learning rate or with precision: "
+            "fp32."
+        )
     return logits
 
 

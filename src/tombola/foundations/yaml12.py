@@ -62,7 +62,7 @@ class _Dumper(yaml.SafeDumper):
     """PyYAML's safe dumper, which quotes a text that any version of YAML would read as something else."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        """Write a text; in double quotes, as escapes, if it has line breaks that other quotes fold into blanks."""
+        """Write a text; in double quotes, as escapes, if it has line breaks that other quotes fold into spaces."""
         style = '"' if _BREAKS.search(text) else None
         node: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", text, style)
         return node

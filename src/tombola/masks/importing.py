@@ -102,10 +102,13 @@ def _covered(model: "PreTrainedModel", masked: Mapping[str, Tensor]) -> Units:
     tensors = dict.fromkeys(part.tensor for group in units.groups for part in group.parts)
     if missing := [name for name in tensors if name not in masked]:
         raise DataError(
-            f"{len(missing)} of the model's {len(tensors)} prunable tensors have no mask, e.g. {missing[0]}."
+            f"{len(missing)} of the model's {len(tensors)} prunable tensors have no mask, e.g. {missing[0]}: "
+            "use the model that the mask was made for."
         )
     if extra := [name for name in masked if name not in tensors]:
-        raise DataError(f"{extra[0]} is masked, but it is not a matrix that can be pruned.")
+        raise DataError(
+            f"{extra[0]} is masked, but it is not a matrix that can be pruned: remove it from the file."
+        )
     return units
 
 
@@ -117,7 +120,10 @@ def _bits(group: Group, masked: Mapping[str, Tensor], threshold: float | None) -
     except (RuntimeError, IndexError):
         region = value
     if tuple(region.shape) != group.shape:
-        raise DataError(f"the mask of {part.tensor} has shape {tuple(value.shape)}, not {group.shape}.")
+        raise DataError(
+            f"the mask of {part.tensor} has shape {tuple(value.shape)}, not {group.shape}: use the model that the mask "
+            "was made for."
+        )
     if _is_bits(value):
         return (region != 0).clone()
     if torch.isnan(value).any():

@@ -259,5 +259,5 @@ def _check_room(keys: NDArray[np.generic], remove: int, place: str) -> None:
     gone, free = (keys == GONE).sum(axis=1), (keys != PROTECTED).sum(axis=1)
     if (gone > remove).any() or (free < remove).any():
         worst = int(gone.max()) if (gone > remove).any() else int(free.min())
-        state = "are removed already" if (gone > remove).any() else "may be removed"
-        raise TombolaError(f"{remove} weights of {place} cannot be removed: of one {worst} {state}.")
+        state = f"{worst} are removed already" if (gone > remove).any() else f"only {worst} may be removed"
+        raise TombolaError(f"cannot remove {remove} weights of {place}: in one of them, {state}.")

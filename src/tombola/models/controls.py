@@ -56,7 +56,7 @@ def apply_control(control: Control, model: PreTrainedModel, seed: int) -> None:
 
 @controls.register
 class Reinitialise(Control):
-    """θ0': is it the mask alone, or the pre-trained weights under it? Everything pre-trained is reinitialised.
+    """θ0', everything pre-trained reinitialised: does the mask matter alone, or only with the pre-trained weights?
 
     That is the encoder, and the head of a language model; the head of another task is unchanged.
     """
@@ -87,7 +87,7 @@ class Reinitialise(Control):
 
 @controls.register
 class Shuffle(Control):
-    """θ0'': is it the position of the weights, or only their distribution?"""
+    """θ0'', the pre-trained weights shuffled: does their position matter, or only their distribution?"""
 
     kind: Literal["shuffle"] = "shuffle"
     across: Literal["matrices", "layers", "whole_layers"] = Field(
@@ -120,7 +120,7 @@ class Shuffle(Control):
 
 @controls.register
 class Noise(Control):
-    """How exactly must the weights be those of pre-training?"""
+    """θ0 with Gaussian noise: how precisely must the weights be the pre-trained ones?"""
 
     kind: Literal["noise"] = "noise"
     sigma: float = Field(

@@ -69,17 +69,21 @@ def _folder(name: str) -> Path:
 
 
 def _from_hub(name: str) -> Path:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import is_offline_mode, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(name, allow_patterns=[f"*{suffix}" for suffix in MODEL_FILES]))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
+        missing = (
+            "not in the local cache of the hub: unset HF_HUB_OFFLINE to download it, or pass a folder"
+            if is_offline_mode() and isinstance(error, LocalEntryNotFoundError)
+            else f"not available from the hub ({reason}): correct the name, or pass a folder"
+        )
         names = ", ".join((*EMBEDDED, *SCRATCH))
         raise ModelError(
-            f"model {name!r}: not an embedded model ({names}), not a local folder, and not available from the hub "
-            f"({reason})"
+            f"model {name!r}: not an embedded model ({names}), not a local folder, and {missing}"
         ) from None
 
 

@@ -127,7 +127,7 @@ def _read_into(file: FileIO, content: bytearray) -> None:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the files that transformers opens: the single one, even if an index lies beside it."""
+    """Return the files that transformers opens: the single one, even if there is also an index."""
     if (folder / SINGLE).is_file():
         return [SINGLE]
     index = folder / INDEX

@@ -50,7 +50,7 @@ class SwapAdversary(Adversary):
         le=1,
         description="minimum cosine similarity of a word and its neighbour, as in TextFooler",
     )
-    steps: int = Field(1, ge=1, description="rounds of choosing the words anew, with a pass each")
+    steps: int = Field(1, ge=1, description="rounds of choosing the words, with one pass each")
     weight: float = Field(
         0.5,
         gt=0,

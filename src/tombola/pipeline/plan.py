@@ -26,7 +26,7 @@ class Plan:
         recipe: The recipe or study, overrides included.
         cells: The plan of each cell of the grid.
         cache: The files read during planning, so that running does not read them again.
-        claims: The claims to judge by the results.
+        claims: The claims to test on the results.
     """
 
     name: str

@@ -73,7 +73,9 @@ def _axes(raw: Raw, kind: type[Any], path: Path) -> list[Axis]:
             continue
         if isinstance(value, list) and not _takes_list(field.annotation) and (*path, key) not in NAMING:
             if not value:
-                raise RecipeError(f"{'.'.join((*path, key))}: an empty list makes an empty grid")
+                raise RecipeError(
+                    f"{'.'.join((*path, key))}: an empty list makes an empty grid; give at least one value"
+                )
             axes.append(((*path, key), value))
         elif isinstance(value, dict) and (inner := settings_type(field.annotation, value)) is not None:
             axes += _axes(value, inner, (*path, key))

@@ -75,8 +75,8 @@ class DrawSettings(Settings):
     )
     layers: Layers = Field(
         "importance",
-        description="layout: uniform: number of layers to keep; importance: as many as keep the most importance; most: "
-        "as many as the target allows with at least an eighth of the neurons each",
+        description="layout: uniform: number of layers to keep; importance: the number that keeps the most importance; "
+        "most: the highest number that the target allows with at least an eighth of the neurons each",
     )
     multiple: int = Field(8, gt=0, description="with a layout or a target: keep neurons in multiples of this")
     batch_size: Annotated[

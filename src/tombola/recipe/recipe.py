@@ -52,7 +52,7 @@ class Recipe(Settings):
     model: str = Field(description="name from `tombola list models`, local folder or hub id")
     pooler: Literal["own", "new"] = Field(
         "own",
-        description="new: initialise the pooler like the head, for sentence encoders, whose own was never trained",
+        description="new: initialise the pooler like the head, for sentence encoders, whose pooler was never trained",
     )
     task: str = Field(description="name of a task, or path of a task file")
     seed: int = Field(
@@ -74,7 +74,7 @@ class Recipe(Settings):
     )
     draw: DrawSettings = Field(DrawSettings(), description="how much to remove, and in which pattern")
     retrain: RetrainSettings | None = Field(
-        RetrainSettings(), description="training of the ticket; null: evaluate it as it is drawn"
+        RetrainSettings(), description="training of the ticket; null: evaluate it without training"
     )
     evaluate: EvaluateSettings = Field(EvaluateSettings(), description="data sets to score the result on")
     attack: AttackSettings | None = Field(None, description="adversarial attacks on the result")

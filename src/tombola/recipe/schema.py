@@ -42,7 +42,7 @@ def recipe_schema() -> Schema:
             },
             "claims": {
                 "type": "object",
-                "description": "hypotheses by name, each of one variant over another, to judge by the results",
+                "description": "hypotheses by name, each of one variant over another, to test on the results",
                 "default": {},
                 "additionalProperties": {"anyOf": [{"$ref": f"{REF}Claim"}, {"type": "null"}]},
             },

@@ -67,7 +67,7 @@ class RetrainSettings(TrainSettings):
         "(search.weights: true)",
     )
     control: Control | None = Field(
-        None, description="ablation: destroy something first, to see whether it matters"
+        None, description="control: property to destroy before training, which shows whether it matters"
     )
     shrink: bool = Field(
         False,
@@ -137,7 +137,7 @@ class AttackSettings(Settings):
 
 
 class MeasureSettings(Settings):
-    """How to measure the size and speed of the result; the dense model is timed in turns with it."""
+    """How to measure the size and speed of the result; it and the dense model are timed in turns."""
 
     batch_sizes: tuple[PositiveInt, ...] = Field((1, 32), min_length=1, description="texts per forward pass")
     length: int | None = Field(

@@ -75,7 +75,7 @@ class ShareRecipe(Settings):
     model: str = Field(description="name from `tombola list models`, local folder or hub id")
     pooler: Literal["own", "new"] = Field(
         "own",
-        description="new: initialise the pooler like the heads, for sentence encoders, whose own was never trained",
+        description="new: initialise the pooler like the heads, for sentence encoders, whose pooler was never trained",
     )
     tasks: list[str] = Field(min_length=2, description="names of tasks, or paths of task files")
     seed: Annotated[list[Seed], BeforeValidator(lambda seed: seed if isinstance(seed, list) else [seed])] = (

@@ -176,7 +176,7 @@ def _name(recipe: str | Raw) -> str:
 def _options(path: str, values: list[Any] | dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """Return the values of an axis, each with its name in tables."""
     if not values:
-        raise RecipeError(f"grid.{path}: an empty list makes an empty grid")
+        raise RecipeError(f"grid.{path}: an empty list makes an empty grid; give at least one value")
     if isinstance(values, dict):
         return [(path, name, value) for name, value in values.items()]
     plain = (str, int, float, bool, type(None))

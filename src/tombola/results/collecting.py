@@ -216,7 +216,7 @@ def write_cell(
     model: str | None = None,
     sections: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write the ticket of a cell with a mask, beside its task file and the ONNX files that it is scored with.
+    """Write the ticket of a cell with a mask, with its task file and the ONNX files that it is scored with.
 
     `beside` names further files; `model` and `sections` of the recipe replace the cell's in the ticket's metadata.
     """

@@ -61,7 +61,7 @@ class CellResult(Record):
         curves: For each attack, its figures on the model of every epoch.
         course: By data set, the scores during training, if `evaluate.every` is set.
         chosen: The step whose model was kept, if `evaluate.best` is set; None means the last.
-        mask: The mask in numbers; None for a dense model.
+        mask: The statistics of the mask; None for a dense model.
         fitted: The draw's target and the value that the mask reaches, if the draw has a target.
         ticket: The path of the ticket, relative to the result's folder.
         model: The path of a dense cell's model, relative to the result's folder.

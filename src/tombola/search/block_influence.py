@@ -31,14 +31,14 @@ class BlockInfluence(ScorerSettings):
     method: Literal["block_influence"] = "block_influence"
     units: UnitsName = Field("layer", pattern="^layer$", description="whole layers")
     start: Literal["pretrained", "finetuned"] = Field("finetuned", description="model whose units are scored")
-    calibration: Calibration = Field(Calibration(), description="training examples to look at")
+    calibration: Calibration = Field(Calibration(), description="training examples to calibrate on")
     train: TrainSettings | None = Field(
         None,
         description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
 
     def check_model(self, config: PreTrainedConfig) -> None:
-        """Raise if the model's layers cannot be looked at one by one."""
+        """Raise if the model's layers cannot be scored one by one."""
         check_passes(config)
 
     def scored(self) -> Self:

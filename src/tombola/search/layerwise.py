@@ -42,7 +42,7 @@ class LayerwiseSettings(ScorerSettings):
     start: Literal["pretrained", "finetuned", "random"] = Field(
         "finetuned", description="weights to prune; random: a newly initialised model"
     )
-    calibration: Calibration = Field(Calibration(), description="training examples to look at")
+    calibration: Calibration = Field(Calibration(), description="training examples to calibrate on")
 
     @model_validator(mode="after")
     def _check_biases(self) -> Self:

@@ -1,4 +1,4 @@
-"""A journal of layer-by-layer pruning, kept beside the output so that the same call resumes after a kill."""
+"""A journal of layer-by-layer pruning, kept next to the output so that the same call resumes after a kill."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JOURNAL = "journal.json"
 
 
 class PruningJournal:
-    """The progress of a pruning, in a folder beside the output that survives a kill."""
+    """The progress of a pruning, in a folder next to the output that survives a kill."""
 
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder, self.identity = folder, identity

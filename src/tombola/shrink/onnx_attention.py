@@ -57,14 +57,14 @@ def can_fuse(model: PreTrainedModel, inputs: dict[str, Tensor]) -> bool:
 
 @contextmanager
 def standard_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Let a model attend by matrix products and a softmax in this context, with one mask for all layers."""
+    """Compute attention by matrix products and a softmax in this context, with one mask for all layers."""
     with _implementation(model, _standard):
         yield
 
 
 @contextmanager
 def fused_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Let a model attend by the operator in this context, in which it can only be exported."""
+    """Compute attention by the operator in this context; the model can then be exported, but not run."""
     with _implementation(model, _fused):
         yield
 

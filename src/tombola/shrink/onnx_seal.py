@@ -65,7 +65,7 @@ def check_onnx(file: Path) -> None:
         name, _, digest = part.rpartition("=")
         intact = intact and (beside := inside(file.parent, name)).is_file() and checksum(beside) == digest
     if not intact:
-        raise DamagedArtefact(f"{file} is not as it was written: it was damaged; export the model again")
+        raise DamagedArtefact(f"{file} was damaged or changed after it was written: export the model again")
 
 
 def _hash(file: Path, size: int) -> str:

@@ -128,7 +128,8 @@ def _shape_and_cuts(model: PreTrainedModel, mask: Mask, multiple: int) -> tuple[
     if not shape.heads or not shape.neurons:
         gone = "head" if not shape.heads else "neuron"
         raise TombolaError(
-            f"the mask leaves layers without any {gone}, which a standard config cannot represent"
+            f"the mask leaves layers without any {gone}, which a standard config cannot represent: remove "
+            f"fewer {gone}s, or use draw.layout: free"
         )
     if shape.heads not in head_options(model.config, family):
         raise TombolaError(

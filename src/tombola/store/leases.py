@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 @contextmanager
 def at_work(root: Path) -> Iterator[None]:
-    """Hold a lock beside the root of a run, unless the store is read-only.
+    """Hold a lock next to the root of a run, unless the store is read-only.
 
     Args:
         root: The file of the root.
@@ -24,7 +24,7 @@ def at_work(root: Path) -> Iterator[None]:
 
 
 def is_at_work(root: Path) -> bool:
-    """Return whether a process holds a lock beside the root of a run, and remove the locks of killed ones.
+    """Return whether a process holds a lock next to the root of a run, and remove the locks of killed ones.
 
     Args:
         root: The file of the root.

@@ -126,4 +126,6 @@ def _is_named(item: Item, what: str) -> bool:
 def _refuse_running(needing: Sequence[Root]) -> None:
     for root in needing:
         if root.running:
-            raise TombolaError(f"{root.result.parent} is running, or was less than 15 minutes ago: wait")
+            raise TombolaError(
+                f"{root.result.parent} is running, or was running less than 15 minutes ago: try again later"
+            )

@@ -42,7 +42,9 @@ def encode_passages(
     size = block_size or longest
     room = size - frame.size
     if room < 1:
-        raise DataError(f"Blocks of {size} tokens leave no room for text beside the special tokens.")
+        raise DataError(
+            f"Blocks of {size} tokens leave no room for text besides the special tokens: use longer ones."
+        )
     texts = [text for (text,) in split.texts]
     pieces = [
         ids for at in range(0, len(texts), CHUNK) for ids in token_ids(tokenizer, texts[at : at + CHUNK])

@@ -44,7 +44,7 @@ LABEL_NAMES = (
     *("rating", "stars", "score", "y"),
 )
 _WORD = re.compile(rf"[{HAN}\u3040-\u30ff\u0e00-\u0e7f]|[^\s{HAN}\u3040-\u30ff\u0e00-\u0e7f]+")
-"""A word, or a character of a script without blanks: Chinese, Japanese, Thai."""
+"""A word, or a character of a script without spaces: Chinese, Japanese, Thai."""
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?\b|\d\d?([./])\d\d?\1\d{2,4}\b")
 SPLITS = {"train", "training", "validation", "valid", "val", "dev", "test", "testing"}
 """The values of a column that says which split a row belongs to."""

@@ -1,4 +1,4 @@
-"""Read the columns of a data file, and those of the other splits' files beside it."""
+"""Read the columns of a data file, and those of the other splits' files next to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def columns_of(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[s
 def other_splits(
     data: Path, layout: Layout, used: tuple[str, ...]
 ) -> tuple[dict[str, tuple[Path, list[str]]], list[str]]:
-    """Return the labelled files of the other splits beside a training file, with their labels, and notes."""
+    """Return the labelled files of the other splits next to a training file, with their labels, and notes."""
     found, notes = {}, []
     for split, file in splits_beside(data).items():
         columns, unusual = columns_of(file, layout)

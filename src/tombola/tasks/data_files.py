@@ -14,7 +14,7 @@ OTHER_SPLITS = {"validation": ("validation", "valid", "val", "dev"), "test": ("t
 
 
 def task_file_of(data: Path) -> Path:
-    """Return the path of a data file's task file, beside it."""
+    """Return the path of a data file's task file, next to it."""
     stem = data.name.removesuffix(".gz")
     return data.with_name(f"{Path(stem).stem}.task.yaml")
 
@@ -34,7 +34,7 @@ def is_train_file(data: Path) -> bool:
 
 
 def splits_beside(data: Path) -> dict[str, Path]:
-    """Return the files of the other splits beside a training file: `validation.csv` or `dev.csv`, `test.csv`."""
+    """Return the files of the other splits next to a training file: `validation.csv` or `dev.csv`, `test.csv`."""
     if not is_train_file(data):
         return {}
     ending = data.name[len(TRAIN) :]

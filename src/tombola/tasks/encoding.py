@@ -85,7 +85,9 @@ def encode_texts(split: Split, tokenizer: "PreTrainedTokenizerBase", max_length:
             pieces.setdefault(name, []).append(np.fromiter((t for row in rows for t in row), dtype=np.int32))
     if 0 in lengths:
         empty = split.ids[lengths.index(0)]
-        raise DataError(f"{split.task.name}/{split.name}: there are no tokens in example {empty!r}.")
+        raise DataError(
+            f"{split.task.name}/{split.name}: there are no tokens in example {empty!r}: correct it, or remove it."
+        )
     labels = np.asarray(split.labels, dtype=np.float32 if split.task.labels is None else np.int64)
     return Encoded(
         inputs={name: np.concatenate(arrays) for name, arrays in pieces.items()},
@@ -170,7 +172,7 @@ def set_padding(config: "PreTrainedConfig", pad_id: int) -> None:
 
 
 def ends_with_cls(tokenizer: "PreTrainedTokenizerBase") -> bool:
-    """Return whether a tokenizer puts [CLS] behind the text, where models like XLNet read the last position."""
+    """Return whether a tokenizer puts [CLS] after the text, where models like XLNet read the last position."""
     ids: list[int] = tokenizer("")["input_ids"]
     return ids[-1:] == [tokenizer.cls_token_id]
 

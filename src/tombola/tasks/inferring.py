@@ -53,7 +53,7 @@ class Inferred:
 
 
 def infer_task(data: Path, text: tuple[str, ...] = (), label: str | None = None) -> Inferred:
-    """Infer a task from a data file and write it beside that file. An existing task file is used unchanged.
+    """Infer a task from a data file and write it next to that file. An existing task file is used unchanged.
 
     If the arguments name other columns than an existing task file, the file is replaced unless someone has edited it.
 
@@ -120,7 +120,7 @@ def init_task(
             any, validation and test.
         text: The column of the text, or two of a pair; recognised if not given.
         label: The column of the label; recognised if not given.
-        path: The task file, in the folder of the data or above it; by default beside the data.
+        path: The task file, in the folder of the data or above it; by default next to the data.
         replace: Whether to overwrite an existing task file.
         language: The language of the texts, such as `de`; by default English, or `und` (unknown) if most words are not.
 

@@ -33,7 +33,10 @@ def kind_of_labels(
     """
     distinct = set(answers)
     if len(distinct) < 2:
-        raise DataError(f"{data}: the label column {label} has only one value ({some(sorted(distinct))}).")
+        raise DataError(
+            f"{data}: the label column {label} has only one value ({some(sorted(distinct))}): if it is the wrong "
+            "column, set another with --label NAME."
+        )
     numbers = {value: number for value in distinct if (number := as_number(value, mark)) is not None}
     if len(numbers) == len(distinct):
         if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
@@ -125,7 +128,7 @@ def decimal_mark(answers: list[str], data: Path, label: str) -> DecimalMark:
 
 
 def as_number(value: str, mark: DecimalMark = ".") -> float | None:
-    """Return a value as a number; None if it is none, as 1_2 is, which Python would read as 12."""
+    """Return a value as a number; None if it is not one, such as 1_2, which Python would read as 12."""
     if "_" in value:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Find a split's rows: in the package, beside the task file, in the local data folder, or on the hub."""
+"""Find a split's rows: in the package, next to the task file, in the local data folder, or on the hub."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BUNDLED = Path(__file__).parent / "bundled"
 DATA_FOLDER = "TOMBOLA_DATA"
 ADVICE = (
-    f" Copy the data beside the task file, or name its folder: {DATA_FOLDER}, or data.folder in a recipe."
+    f" Copy the data next to the task file, or set its folder: {DATA_FOLDER}, or data.folder in a recipe."
 )
 
 
@@ -49,7 +49,9 @@ def find_examples(task: "Task", split: str, folder: Path | None) -> tuple[Exampl
             return parse(task, layout, hub_table(task, split)), f"hub {source.hub}"
         except NotOnHub as error:
             looked.append(f"the hub ({error})")
-    raise DataError(f"No data for {task.name}/{split}. Looked in: {'; '.join(looked)}.")
+    raise DataError(
+        f"No data for {task.name}/{split}. Looked in: {'; '.join(looked)}. Set {DATA_FOLDER} to the folder of the data."
+    )
 
 
 def _own_folder(task: "Task", folder: Path | None) -> Path:
@@ -64,12 +66,14 @@ def _own_folder(task: "Task", folder: Path | None) -> Path:
 def _task_folders(task: "Task", folder: Path | None) -> list[Path]:
     """Return the task's folder below the data folder, below the benchmark's folder, or that folder itself."""
     if folder is not None and not folder.is_dir():
-        raise DataError(f"The data folder {folder} does not exist.")
+        raise DataError(
+            f"The data folder {folder} does not exist: pass the folder that contains your data sets."
+        )
     root = folder or (Path(os.environ[DATA_FOLDER]) if os.environ.get(DATA_FOLDER) else None)
     if root is None:
         return []
     if not root.is_dir():
-        raise DataError(f"The data folder {root} (from {DATA_FOLDER}) does not exist.")
+        raise DataError(f"The data folder {root} does not exist: correct or unset {DATA_FOLDER}.")
     below = Path(task.source.folder) if task.source.folder is not None else Path()
     return list(dict.fromkeys([root / below, root / below.name, root]))
 
@@ -94,7 +98,8 @@ def _from_folder(task: "Task", split: str, place: Path, advice: str = "") -> tup
         files = _matches(place, layout, split)
         if len(files) > 1:
             raise DataError(
-                f"{place}: several files for {task.name}/{split}: {', '.join(f.name for f in files)}."
+                f"{place}: several files for {task.name}/{split}: {', '.join(f.name for f in files)}: "
+                "keep one of them."
             )
         try:
             if files:
@@ -144,7 +149,7 @@ def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
 
 
 def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:
-    """Return a benchmark file that is not a split of the task, such as GLUE's test sets, beside the task's data."""
+    """Return a benchmark file that is not a split of the task, such as GLUE's test sets, next to the task's data."""
     places = [root / part for root in _task_folders(task, folder) for part in (".", "../diagnostic", "../AX")]
     for place in places:
         if (place / name).is_file():

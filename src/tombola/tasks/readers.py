@@ -263,7 +263,9 @@ def half_character(value: Any) -> str | None:
             value.encode()
     except UnicodeEncodeError as error:
         half = value[error.start]
-        return f"contains half of a character ({half!r}), as a text cut off in an emoji does: remove it"
+        return (
+            f"contains half of a character ({half!r}), as in a text that was cut inside an emoji: remove it"
+        )
     return None
 
 

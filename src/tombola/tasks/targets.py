@@ -40,7 +40,7 @@ def find_target(on: str, task: str) -> tuple[str, str]:
     if other.kind != own_task.kind:
         raise RecipeError(
             f"cannot evaluate on {on!r}: it is a {other.kind} task, but a model for {own_task.name} only has a "
-            f"head for {own_task.kind}"
+            f"head for {own_task.kind}; choose a {own_task.kind} task"
         )
     if slash:
         if split.partition("+")[0] not in other.split_names():

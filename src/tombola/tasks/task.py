@@ -117,7 +117,7 @@ class Task(Definition):
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Task":
-        """Load a task from its YAML file. Data files without a `folder` are found beside it.
+        """Load a task from its YAML file. Data files without a `folder` are found next to it.
 
         Args:
             path: The YAML file.
@@ -261,7 +261,7 @@ def register_task(path: str | Path) -> Task:
     """Register a task file, so that recipes can use its name.
 
     Args:
-        path: The task's YAML file. Data files without a `folder` are found beside it.
+        path: The task's YAML file. Data files without a `folder` are found next to it.
     """
     path = Path(path).resolve()
     task = Task.from_file(path)

@@ -92,7 +92,9 @@ def in_windows(
     frame = Frame(tokenizer, texts=len(split.task.text))
     free = limit - frame.size
     if free < len(split.task.text):
-        raise DataError(f"{limit} tokens leave no room for text beside the special tokens.")
+        raise DataError(
+            f"{limit} tokens leave no room for text besides the special tokens: increase max_length."
+        )
     texts = [
         token_ids(tokenizer, list(column)) for column in zip(*(split.texts[i] for i in longer), strict=True)
     ]

@@ -61,7 +61,9 @@ def encode_questions(
     frame = Frame(tokenizer, texts=2)
     free = min(max_length, tokenizer.model_max_length) - frame.size
     if free < 2:
-        raise DataError(f"{max_length} tokens leave no room for a question and its context.")
+        raise DataError(
+            f"{max_length} tokens leave no room for a question and its context: increase max_length."
+        )
     contexts = _contexts(tokenizer, [context for _, context in split.texts])
     questions = _questions(tokenizer, [question for question, _ in split.texts], min(longest, free // 2))
     inputs: list[dict[str, np.ndarray]] = []

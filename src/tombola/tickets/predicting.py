@@ -106,7 +106,7 @@ class TextFile:
             f"{PROBABILITY}{name}" for name in self.split.task.labels or ()
         }
         if clash := sorted(columns & {name for row in self.rows for name in row}):
-            raise DataError(f"{self.split.source}: there already is a column {clash[0]!r}: rename it first.")
+            raise DataError(f"{self.split.source}: it already has a column {clash[0]!r}: rename that first.")
         if form == "tsv":
             _delimited(self.rows, "\t")
 
@@ -134,7 +134,7 @@ def form_of(path: Path) -> Form:
     """
     ending = path.suffix.lower()
     if ending not in (".csv", ".tsv", ".jsonl"):
-        raise DataError(f"{path}: predictions are written as .csv, .tsv or .jsonl.")
+        raise DataError(f"{path}: predictions are written as .csv, .tsv or .jsonl: use one of these endings.")
     forms: dict[str, Form] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl"}
     return forms[ending]
 

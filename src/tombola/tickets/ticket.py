@@ -183,7 +183,7 @@ def _about_runtime(recipe: Mapping[str, Any]) -> str:
     if file is None:
         return ""
     return (
-        f" All scores above are those of `{file}` in onnxruntime, not of the PyTorch weights beside it. "
+        f" All scores above are those of `{file}` in onnxruntime, not of the PyTorch weights next to it. "
         f"`tombola predict FOLDER/{file}`, `evaluate` and `attack` run that file."
     )
 
@@ -255,7 +255,7 @@ def _speed(info: Mapping[str, Any]) -> str:
 def _opening(info: Mapping[str, Any], architecture: str | None) -> str:
     """Explain how to open the folder with plain transformers."""
     _, _, head = (architecture or "").partition("For")
-    plain = f"The folder also opens with plain transformers: `AutoModelFor{head or '…'}.from_pretrained`"
+    plain = f"Plain transformers also loads the folder: `AutoModelFor{head or '…'}.from_pretrained`"
     if head == "SequenceClassification":
         plain += ', or `pipeline("text-classification", model="path/or/hub-id")`'
     if "cut" in info and info["cut"]["layout"] == "free":

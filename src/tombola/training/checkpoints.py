@@ -124,7 +124,7 @@ def require_processes(checkpoint: Path, processes: int) -> None:
     if saved != processes:
         raise TombolaError(
             f"{checkpoint} was written by a run on {saved} process{'' if saved == 1 else 'es'}, but this one has "
-            f"{processes}: launch as many as before, or delete it to start the run again"
+            f"{processes}: start as many as before, or delete the checkpoint to train from the start"
         )
 
 

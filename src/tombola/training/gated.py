@@ -45,7 +45,7 @@ class GateLog(TrainLog, frozen=True):
 
     @classmethod
     def of(cls, history: list[dict[str, Any]], **figures: Any) -> Self:
-        """Build the log of a finished search, with the sparsities recorded beside the losses."""
+        """Build the log of a finished search, with the sparsities recorded with the losses."""
         noted = [Openness(entry["step"], entry["sparsity"]) for entry in history if "sparsity" in entry]
         return super().of(history, sparsities=noted, **figures)
 
@@ -138,7 +138,7 @@ class GateTrainer(ObjectiveTrainer):
                 gradient.div_(self.args.world_size)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log the fraction of shut gates beside every loss; the Trainer's state keeps it across resumptions."""
+        """Log the fraction of shut gates with every loss; the Trainer's state keeps it across resumptions."""
         if "loss" in logs:
             logs = {**logs, "sparsity": 1.0 - self.gating.openness()}
         super().log(logs, start_time)

@@ -87,7 +87,7 @@ class TrainSettings(Settings):
         None, gt=0, description="weight of the divergence between two dropout passes (R-Drop)"
     )
     augment: AugmentSettings | None = Field(
-        None, description="augmentations of the training texts, drawn anew in every epoch"
+        None, description="augmentations of the training texts, sampled again in every epoch"
     )
     distill: Distill | None = Field(
         None, description="distillation: learn from a teacher's outputs as well as from the labels"

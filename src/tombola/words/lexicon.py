@@ -97,7 +97,7 @@ class Lexicon:
         return word in self._function_words or (len(word) > 2 and next(self._lemmas(word), None) is not None)
 
     def are_opposites(self, word: str, other: str) -> bool:
-        """Return whether some reading of a word is an antonym of some reading of the other."""
+        """Return whether some sense of a word is an antonym of some sense of the other."""
         others = self._groups(other.lower())
         return any(number ^ 1 in others for number in self._groups(word.lower()))
 
@@ -191,8 +191,8 @@ class UserLexicon(Lexicon):
 def read_lexicon(path: str | Path) -> UserLexicon:
     """Read a lexicon from a file of tab-separated columns `word`, `tags` and `synonyms`, one word per line.
 
-    Tags are those of Universal Dependencies, separated by blanks (NOUN VERB ADJ ADV, or DET, ADP, PRON … for words
-    that attacks leave alone); synonyms are separated by blanks, most common first. Both may be empty.
+    Tags are those of Universal Dependencies, separated by spaces (NOUN VERB ADJ ADV, or DET, ADP, PRON … for words
+    that attacks leave alone); synonyms are separated by spaces, most common first. Both may be empty.
 
     Args:
         path: The file, in UTF-8.

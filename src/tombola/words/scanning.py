@@ -21,7 +21,7 @@ WORD = (
 
 URL = r"(?:https?://|www\.)\S+"
 EMAIL = r"[^\s@]{1,64}+@[^\s@]+\.\w+"
-"""An e-mail address, whose name has at most 64 characters: each letter of a text without blanks may begin one."""
+"""An e-mail address, whose name has at most 64 characters: each letter of a text without spaces may begin one."""
 
 DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0135]{3,24}(?![\w@])"
 """Letters and signs that look like letters: `m0vie`, `@mazing`, and `mp3` too."""

@@ -11,7 +11,7 @@ MARKS = "".join(
 """Combining marks of the letter before them: accents, vowel signs of Arabic, Hebrew and the scripts of India …"""
 JOINERS = "\u200c\u200d"
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Chinese characters, which are written without blanks; each counts as a word."""
+"""Chinese characters, which are written without spaces; each counts as a word."""
 
 NEARBY = 16  # distance in Unicode from a letter to its replacements
 

@@ -74,7 +74,7 @@ def _train_along(stage: Stage[Any], store: Store, run: Callable[[Path], None]) -
     if name != stage.name:
         raise TombolaError(
             f"the processes of this run disagree on what is finished: the first works on {name}, this one on "
-            f"{stage.name}. Start it again, without another run of the same stages at the same time"
+            f"{stage.name}. Start it again while no other run works on the same stages"
         )
     if folder is None:
         return False

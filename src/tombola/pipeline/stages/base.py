@@ -37,7 +37,7 @@ class StageResult(BaseModel):
 
 
 class Drawn(StageResult):
-    """A mask in numbers.
+    """The statistics of a mask.
 
     `sparsity` is the share of the units removed, `weight_sparsity` that of the prunable weights, and `total_sparsity`
     that of all parameters.
@@ -132,7 +132,7 @@ class MaskStage(Stage[Drawn]):
     """A stage that produces a mask and its description."""
 
     def read(self, folder: Path) -> Drawn:
-        """Read the mask in numbers."""
+        """Read the statistics of the mask."""
         return Drawn.load(folder / DRAW)
 
     def load(self, space: Workspace) -> Mask:

@@ -53,7 +53,8 @@ class Costs:
             dense = 1000 * max(timed.dense for timed in self.table.sizes.values()) if self.table else value
             if dense <= value:
                 raise RecipeError(
-                    f"draw.latency: the dense model already takes {dense:.3g} ms, less than {value:g} ms"
+                    f"draw.latency: the dense model already takes {dense:.3g} ms, less than {value:g} ms: "
+                    "set a lower latency"
                 )
             return float(dense ** (1 - way) * value**way)
         return float(value**way)

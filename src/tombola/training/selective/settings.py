@@ -49,5 +49,5 @@ class Selection(Settings):
         if self.gamma != type(self).model_fields["gamma"].default and self.kind != "ensemble":
             raise ValueError(f"gamma: only works with kind: ensemble, not {self.kind}")
         if self.every > 1 and self.kind == "second":
-            raise ValueError("every: second selects anew in every step; leave it out")
+            raise ValueError("every: second makes a new selection in every step; leave it out")
         return self
