@@ -20,7 +20,7 @@ def plan_table(plan: Plan, costs: Sequence[StageCosts]) -> Grid:
         f"{plan.name}: {count} {'cell' if count == 1 else 'cells'}",
         [Column("stage", [cost.kind for cost in costs], "left")],
         [
-            Column("asked for", [f"{cost.asked:,}" for cost in costs]),
+            Column("requested", [f"{cost.asked:,}" for cost in costs]),
             Column("shared", [f"{cost.asked - cost.stages:,}" for cost in costs]),
             Column("finished", [f"{cost.finished:,}" for cost in costs]),
             Column("to run", [f"{cost.stages - cost.finished:,}" for cost in costs]),
