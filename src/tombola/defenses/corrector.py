@@ -40,9 +40,7 @@ INFLECTIONS = (
     ("ly", ""),
     ("er", ""),
 )
-ENDINGS = (
-    "sdryn"  # a word with one of these appended, unless it doubles the last letter, is another form of it
-)
+ENDINGS = "sdryn"  # appended to a word, they make another form of it, not a typo, unless they double its last letter
 KNOWN = 1.0  # log bonus of a dictionary word for being intended, beyond its frequency
 TWO_EDITS_FROM = 6  # minimum length of a string with two errors, unless it is in the dictionary
 MOST = 8  # maximum number of candidates weighted by context
