@@ -46,6 +46,7 @@ FITTED = Spelling(dictionary=None).fit(TEXTS)
         ("a wnoderful film", "a wonderful film"),  # swapped
         ("a wondergul flim", "a wonderful film"),  # the key beside
         ("a wonderfuul film", "a wonderful film"),  # doubled
+        ("a storyy", "a story"),  # doubled at the end
         ("a wondxerful film", "a wonderful film"),  # any letter inserted
         ("a wxnderful film", "a wonderful film"),  # any letter substituted
         ("a wnderfuul film", "a wonderful film"),  # two errors
@@ -73,6 +74,7 @@ def test_misspellings_are_restored(typed: str, meant: str) -> None:
         "the  film\tis\u00a0wonderful …  \n",
         "McFilm iFilm",  # capitals inside
         "by FLM",  # short and in capitals
+        "THE FILM'S STORY , ACTORS'S , WE 'RE",  # all in capitals
         "cafe\u0301 fi\u0301lm 👩‍👩‍👧 שלום عليكم हिन्दी 电影",
         "zzyzx qwrtpsdfgh",
         "x e.g. i.e. J. R. R. Tolkien",  # single letters

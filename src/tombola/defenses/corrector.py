@@ -19,7 +19,7 @@ from tombola.defenses.candidates import DeletionIndex
 from tombola.defenses.channel import IMPOSSIBLE, log_likelihood
 from tombola.defenses.language import Language, Letters, Pairs, triples_of
 from tombola.words.english import Dictionary
-from tombola.words.scanning import DISGUISED, PROTECTED, WORD, scanner
+from tombola.words.scanning import CLITIC, DISGUISED, PROTECTED, WORD, scanner
 
 if TYPE_CHECKING:
     from tombola.defenses.spelling import Spelling
@@ -40,7 +40,7 @@ INFLECTIONS = (
     ("ly", ""),
     ("er", ""),
 )
-ENDINGS = "sdryn"  # a word with one of these appended is another form of it, not a typo
+ENDINGS = "sdryn"  # appended to a word, they make another form of it, not a typo, unless they double its last letter
 KNOWN = 1.0  # log bonus of a dictionary word for being intended, beyond its frequency
 TWO_EDITS_FROM = 6  # minimum length of a string with two errors, unless it is in the dictionary
 MOST = 8  # maximum number of candidates weighted by context
@@ -49,7 +49,8 @@ CACHE = 100_000  # strings whose candidates are cached
 MOST_ONES = 4  # a string with more 1s is a number or a code; each of them may be an i or an l
 _SIGNS = {"@": "a", "0": "o", "1": "il", "3": "e", "5": "s"}
 
-_scan = scanner(rf"(?P<disguised>{DISGUISED})|{PROTECTED}|(?P<word>{WORD})")
+# in any case: the 'S of FILM'S is not part of the word either
+_scan = scanner(rf"(?P<disguised>{DISGUISED})|{PROTECTED}|(?i:{CLITIC})|(?P<word>(?i:{WORD}))")
 _SENTENCE_END = re.compile(r"[.!?:\"'(\-]\s*$")
 
 
@@ -229,7 +230,7 @@ class FittedSpelling(FittedDefense):
             (word, likelihood + TYPO + log(self.language.probability(word)))
             for word in words
             if word != key
-            and not (key[:-1] == word and key[-1] in ENDINGS)
+            and not (key[:-1] == word and key[-1] in ENDINGS and key[-1] != word[-1])
             and (likelihood := log_likelihood(word, key, edits)) > IMPOSSIBLE
         ]
         return sorted(found, key=lambda scored: (-scored[1], scored[0]))[:MOST]

@@ -26,6 +26,9 @@ EMAIL = r"[^\s@]{1,64}+@[^\s@]+\.\w+"
 DISGUISED = r"(?<![\w@])(?=[A-Za-z]*[@0135])(?=(?:[@0135]*[A-Za-z]){2})[A-Za-z@0135]{3,24}(?![\w@])"
 """Letters and signs that look like letters: `m0vie`, `@mazing`, and `mp3` too."""
 
+CLITIC = r"(?<!\w)['’](?:s|m|d|t|re|ve|ll|em)\b"
+"""A clitic of pre-tokenised text: it 's."""
+
 PROTECTED = "|".join(
     (
         r"\[[A-Z]+[0-9]*\]|<\|[^\s|>]*\|>|</?[A-Za-z][^<>]{0,200}>",  # special tokens and mark-up
@@ -33,7 +36,7 @@ PROTECTED = "|".join(
         r"&\#?\w+;|\#\d+;(?:(?:s|m|d|t|re|ve|ll)\b)?",  # entities, whole or cut in half as in AG News
         r"[@\#]\w+",  # handles and hash tags
         r"[:;=8xX][-'o^]?[()\[\]DPpOo/\\|3](?!\w)",  # emoticons
-        r"(?<!\w)['’](?:s|m|d|t|re|ve|ll|em)\b",  # clitics of pre-tokenised text: it 's
+        CLITIC,
     )
 )
 """Strings that look like words but are not."""

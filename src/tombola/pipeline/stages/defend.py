@@ -20,7 +20,7 @@ class Defend(Stage[Chain]):
     """A fitted defense, in the form stored in a model's folder."""
 
     kind: ClassVar = "defend"
-    version: ClassVar = 3
+    version: ClassVar = 4
 
     data: DataSource
     defend: tuple[Defense, ...]
