@@ -136,6 +136,29 @@ def test_delimiter_and_encoding_are_recognised_and_written_down(
     assert all(text.startswith("naïve; ") for (text,) in inferred.task.load("train").texts)
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (
+            ["positive", "negative", "positive,funny"],
+            "100 rows seem to have several labels, such as 'positive,funny'",
+        ),
+        (["a; b", "b; c", "a; c", "a; b; c"], "300 rows seem to have several labels, such as 'a; b'"),
+        (["Albany, NY", "New York, NY", "Boston, MA"], None),
+    ],
+)
+def test_several_labels_in_a_cell_are_told(tmp_path: Path, labels: list[str], told: str | None) -> None:
+    rows = [(sentence(n), labels[n % len(labels)]) for n in range(300)]
+    notes = infer_task(csv_of(tmp_path / "moods.csv", rows, "text,label")).notes
+    assert [note.partition(":")[0] for note in notes if "several labels" in note] == ([told] if told else [])
+
+
+def test_many_sets_of_labels_are_not_taken_for_classes(tmp_path: Path) -> None:
+    rows = [(sentence(n), ",".join(f"tag{bit}" for bit in range(9) if n >> bit & 1)) for n in range(1, 400)]
+    with pytest.raises(DataError, match=r"has 399 different values, more than 200: .* of kind multi-label"):
+        infer_task(csv_of(tmp_path / "tags.csv", rows, "text,label"))
+
+
 def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
     rows = [(sentence(n), "rare" if n < 3 else "usual") for n in range(100)]
     path = csv_of(tmp_path / "d.csv", rows, "text,label")

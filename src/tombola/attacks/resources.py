@@ -41,7 +41,7 @@ TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 
 SUPPLY = {"vectors": "vectors", "lexicon": "lexicon", "mlm": MLM}
-"""The resource that each option supplies to the attacks that use it; every attack uses the encoder, at least to measure."""
+"""The resource that each option supplies. The encoder is not among them: every attack measures similarity with it."""
 
 
 class MissingResource(TombolaError):
