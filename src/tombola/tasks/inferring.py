@@ -29,6 +29,7 @@ from tombola.tasks.label_values import (
     decimal_mark,
     kind_of_labels,
     label_names,
+    missing_values,
     rare_labels,
     some,
 )
@@ -278,7 +279,7 @@ def _label_entries(
         share = f"{count / len(answers):.0%}"
         notes = [f"{len(labels)} labels: {some(labels)}; the most common one, {most}, in {share}"]
         entries = {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
-        notes += [*about_joined_labels(answers), *rare_labels(answers)]
+        notes += [*about_joined_labels(answers), *missing_values(answers), *rare_labels(answers)]
         return entries, {"values": writings} if writings else {}, notes
     numbers = sorted(float(answer.replace(mark, ".")) for answer in answers)
     notes = [f"regression: numbers from {numbers[0]:g} to {numbers[-1]:g}"]

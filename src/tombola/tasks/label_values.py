@@ -15,6 +15,8 @@ from tombola.tasks.column_roles import MOST_CLASSES
 FEW_NUMBERS = 12  # integers with at most this many values are classes, others are regression targets
 FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
 
+MISSING = {"nan", "null", "n/a", "#n/a"}
+"""What other programs write into empty cells."""
 SEPARATORS = (",", ";", "|")
 """The usual separators of several labels in one cell."""
 
@@ -36,7 +38,10 @@ def kind_of_labels(
     """
     distinct = set(answers)
     if len(distinct) < 2:
-        raise DataError(f"{data}: the label column {label} has only one value ({some(sorted(distinct))}).")
+        raise DataError(
+            f"{data}: the label column {label} has only one value ({some(sorted(distinct))}): add examples with other "
+            "labels, or set another column with --label NAME."
+        )
     numbers = {value: number for value in distinct if (number := as_number(value, mark)) is not None}
     if len(numbers) == len(distinct):
         if endless := sorted(value for value, number in numbers.items() if not isfinite(number)):
@@ -79,6 +84,16 @@ def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
         ambiguous = set(labels) & set(numbered) and labels != numbered
         return labels, {label: label for label in labels} if ambiguous else {}
     return labels, {writing: usual[folded] for folded, counts in writings.items() for writing in counts}
+
+
+def missing_values(answers: list[str]) -> list[str]:
+    """Return a note on labels that look like empty cells, as other programs write them."""
+    counts = Counter(answer for answer in answers if answer.casefold() in MISSING)
+    return [
+        f"{count:,} {'row has' if count == 1 else 'rows have'} the label {answer}: if that means no label, leave the "
+        "cell empty"
+        for answer, count in counts.items()
+    ]
 
 
 def rare_labels(answers: list[str]) -> list[str]:
