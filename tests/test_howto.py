@@ -29,7 +29,7 @@ from tombola.tasks import Task
 PAGES = {path.stem: path for path in (Path(__file__).parent.parent / "docs" / "howto").glob("*.md")}
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILES = {
-    "data": ["complaints.yaml", "places.yaml", "corpus.yaml"],
+    "data": ["complaints.yaml", "places.yaml", "moods.yaml", "corpus.yaml"],
     "finetuned": ["heads.yaml"],
     "pairs": ["nli.task.yaml"],
     "method": ["sensitivity.yaml"],
@@ -101,6 +101,10 @@ def people_with_files(folder):
     pairs = [
         f"is it {word} {i},it is {word},{('no', 'yes')[i % 2]}" for i, word in enumerate((GOOD + BAD) * 12)
     ]
+    moods = [
+        f'a {word} film {i},"{("positive,funny", "negative")[i % 2]}"' for i, word in enumerate(GOOD + BAD)
+    ]
+    table(folder / "moods.csv", "text,mood", moods)
     table(folder / "nli.csv", "question,answer,label", pairs)
     table(
         folder / "pairs.csv",

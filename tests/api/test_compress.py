@@ -586,6 +586,18 @@ def test_a_dry_run_plans_what_a_run_trains(world: World, data: Path) -> None:
     assert (original / 16, ticket / 6) == (pytest.approx(ticket / 6), pytest.approx(ticket / 6))
 
 
+@pytest.mark.parametrize(("training", "biased"), [("train", [True, True]), ("retrain", [False, True])])
+def test_a_debiasing_loss_uses_the_bias_model(
+    world: World, data: Path, training: str, biased: list[bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    overrides = (*QUICK, "bias={method: shallow}", f"{training}.loss.kind=poe")
+    order = Order(str(world.model), str(data), parameters=0.8, batch_size=(1,), overrides=overrides)
+    plan, _ = plan_order(order)
+    trained = [stage for stage in plan.stages if isinstance(stage, Train) and stage.training_steps()]
+    assert [stage.bias is not None for stage in trained] == biased
+    assert "has no effect" not in caplog.text
+
+
 def test_a_dry_run_of_the_choice_plans_every_speed_up(world: World, data: Path, tmp_path: Path) -> None:
     order = Order(str(world.model), str(data), fastest=True, overrides=QUICK)
     plan, _ = plan_order(order, store=tmp_path / "store")

@@ -109,6 +109,16 @@ def test_every_attack_that_opens_a_resource_says_that_it_needs_it(tmp_path):
         assert attack_one(attack, model, "der film gut", 1, given).result_type in ("Successful", "Failed")
 
 
+def test_a_resource_that_the_attack_does_not_use_is_reported(caplog):
+    tokenizer = word_tokenizer(["gut film"])
+    model = tiny("bert", vocab_size=len(tokenizer), num_labels=2)
+    examples = [("gut", 0)]
+    tombola.attack(
+        model, "deepwordbug", tokenizer=tokenizer, examples=examples, vectors="v.txt", encoder="minilm"
+    )
+    assert "vectors: has no effect, since deepwordbug does not use it; leave it out" in caplog.messages
+
+
 def test_a_users_lexicon(tmp_path):
     (tmp_path / "de.tsv").write_text(TAGS)
     lexicon = read_lexicon(tmp_path / "de.tsv")

@@ -71,8 +71,33 @@ def test_json_lines_keep_every_key_and_go_to_stdout(ticket: Path, tmp_path: Path
     predictions = tombola.predict(ticket, [str(row["sentence"]) for row in rows])
     assert [row["prediction"] for row in found] == [one.label for one in predictions]
     assert [row["probabilities"] for row in found] == [
-        pytest.approx(one.probabilities) for one in predictions
+        {name: round(chance, 6) for name, chance in (one.probabilities or {}).items()} for one in predictions
     ]
+
+
+def test_events_carry_rows_as_objects(ticket: Path) -> None:
+    # Regression: all rows were one string within the last event.
+    rows = [{"sentence": TEXTS[0], "share": 0.123456789}, {"sentence": TEXTS[1], "note": ["é\u2028"]}]
+    given = "".join(json.dumps(row) + "\n" for row in rows)
+    done = CliRunner().invoke(app, ["predict", str(ticket), "-", "--quiet", "--json"], input=given)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    found = [event["row"] for event in events if event["event"] == "predicted"]
+    assert [{key: row[key] for key in given} for row, given in zip(found, rows, strict=True)] == rows
+    assert all(set(row["probabilities"]) == {"negative", "positive"} for row in found)
+    assert events[-1]["event"] == "result"
+    csv_rows = CliRunner().invoke(
+        app, ["predict", str(ticket), "-", "--quiet", "--json"], input="key,sentence\n7,dull\n"
+    )
+    assert '"row": {"key": "7", "sentence": "dull", "prediction": ' in csv_rows.stdout
+
+
+def test_rows_without_a_text(ticket: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "new.csv").write_text("key,sentence\n1,\n2, \n")
+    with pytest.raises(DataError, match=r"new.csv: the text is empty in every row: check the text column\."):
+        predict_file(ticket, tmp_path / "new.csv")
+    (tmp_path / "new.csv").write_text("key,sentence\n1,\n2,dull\n")
+    assert len(predict_file(ticket, tmp_path / "new.csv").splitlines()) == 3
+    assert "new.csv: 1 row has an empty text, so the prediction for it is meaningless" in caplog.text
 
 
 def test_parquet_columns_of_any_type_are_passed_through(ticket: Path, tmp_path: Path) -> None:

@@ -555,6 +555,16 @@ def test_variants_whose_folders_would_meet_are_refused(names, said):
             None,
         ),
         ({"retrain": None}, None),
+        ({"attack": {"mlm": "bert", "encoder": "e"}}, "attack.mlm: has no effect, since no attack uses it"),
+        (
+            {"attack": {"vectors": "v", "recipes": ["pwws"]}},
+            "attack.vectors: has no effect, since no attack uses it",
+        ),
+        (
+            {"attack": {"lexicon": "l", "recipes": ["deepwordbug"]}},
+            "attack.lexicon: has no effect, since no attack uses it",
+        ),
+        ({"attack": {"mlm": "bert", "recipes": ["textfooler", "bert_attack"]}}, None),
     ],
 )
 def test_a_section_that_no_cell_uses_is_reported(changes, sentence, caplog):

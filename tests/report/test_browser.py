@@ -262,12 +262,17 @@ def test_the_first_screen_has_sentence_chart_and_table(browser, pages):
 
 
 def test_a_table_that_is_wider_than_a_phone_shows_that_it_scrolls(browser, pages):
-    page = Visit(browser, pages["rich"], width=360).page
+    page = Visit(browser, pages["rich"], width=390).page
     table = page.get_by_role("region", name="scores", exact=True)
+    hint = "one => getComputedStyle(one.parentElement.querySelector('figcaption'), '::after').content"
     assert table.get_attribute("data-more") is not None
+    assert "more columns" in table.evaluate(hint)
+    box, third = table.bounding_box(), table.locator("tbody tr > :nth-child(3)").first.bounding_box()
+    assert third["x"] + third["width"] < box["x"] + box["width"]
     table.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
     page.wait_for_timeout(100)
     assert table.get_attribute("data-more") is None
+    assert "more columns" not in table.evaluate(hint)
 
 
 def test_a_few_models_stand_side_by_side(browser, pages):

@@ -7,7 +7,8 @@ from tests.tiny import LOOPED, MODEL_TYPES, tiny, token_ids
 from tombola.errors import DataError, ModelError
 from tombola.families import family_of
 from tombola.masks import Layout
-from tombola.search.calibration import LayerWalk, Watch
+from tombola.search.calibration import LayerWalk
+from tombola.search.input_statistics import Watch
 
 pytestmark = pytest.mark.portable
 

@@ -16,7 +16,7 @@ from tombola.masks.in_matrices import MatrixSelection
 from tombola.masks.patterns import parse_pattern
 from tombola.search import Evidence, searches
 from tombola.search.block_influence import BlockInfluence, block_influence
-from tombola.search.calibration import Watch
+from tombola.search.input_statistics import Watch
 from tombola.search.layerwise import places_of, prune_in_order
 from tombola.search.ria import Ria, ria
 from tombola.search.sparsegpt import SparseGPT, reconstruct

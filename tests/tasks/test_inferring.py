@@ -136,6 +136,44 @@ def test_delimiter_and_encoding_are_recognised_and_written_down(
     assert all(text.startswith("naïve; ") for (text,) in inferred.task.load("train").texts)
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (
+            ["positive", "negative", "positive,funny"],
+            "100 rows seem to have several labels, such as 'positive,funny'",
+        ),
+        (["a; b", "b; c", "a; c", "a; b; c"], "300 rows seem to have several labels, such as 'a; b'"),
+        (["Albany, NY", "New York, NY", "Boston, MA"], None),
+    ],
+)
+def test_several_labels_in_a_cell_are_told(tmp_path: Path, labels: list[str], told: str | None) -> None:
+    rows = [(sentence(n), labels[n % len(labels)]) for n in range(300)]
+    notes = infer_task(csv_of(tmp_path / "moods.csv", rows, "text,label")).notes
+    assert [note.partition(":")[0] for note in notes if "several labels" in note] == ([told] if told else [])
+
+
+def test_many_sets_of_labels_are_not_taken_for_classes(tmp_path: Path) -> None:
+    rows = [(sentence(n), ",".join(f"tag{bit}" for bit in range(9) if n >> bit & 1)) for n in range(1, 400)]
+    with pytest.raises(DataError, match=r"has 399 different values, more than 200: .* of kind multi-label"):
+        infer_task(csv_of(tmp_path / "tags.csv", rows, "text,label"))
+
+
+def test_labels_that_other_programs_write_for_empty_cells_are_told(tmp_path: Path) -> None:
+    rows = [(sentence(n), ("bad", "good", "NaN")[n % 3]) for n in range(90)]
+    notes = infer_task(csv_of(tmp_path / "films.csv", rows, "text,label")).notes
+    assert "30 rows have the label NaN: if that means no label, leave the cell empty" in notes
+
+
+def test_a_file_without_a_readable_row_names_the_reason(tmp_path: Path) -> None:
+    # Regression: it was said to contain no rows.
+    (tmp_path / "films.tsv").write_text("text\tlabel\n" + "a film\twith tabs\tgood\n" * 2)
+    with pytest.raises(
+        DataError, match=r"films\.tsv:2: 3 fields instead of 2 \(text, label\): put texts that"
+    ):
+        infer_task(tmp_path / "films.tsv")
+
+
 def test_doubtful_rows_and_rare_labels_are_told(tmp_path: Path) -> None:
     rows = [(sentence(n), "rare" if n < 3 else "usual") for n in range(100)]
     path = csv_of(tmp_path / "d.csv", rows, "text,label")
@@ -324,7 +362,7 @@ def test_what_cannot_be_told_is_asked(tmp_path: Path, header: str, options: dict
 
 def test_a_label_of_one_value_or_too_many_is_refused(tmp_path: Path) -> None:
     path = csv_of(tmp_path / "d.csv", [(sentence(n), "same") for n in range(40)], "text,label")
-    with pytest.raises(DataError, match=r"the label column label has only one value \(same\)"):
+    with pytest.raises(DataError, match=r"the label column label has only one value \(same\): add examples"):
         infer_task(path)
     path = csv_of(tmp_path / "e.csv", [(sentence(n), f"v{n}") for n in range(400)], "text,label")
     with pytest.raises(DataError, match="has 400 different values, more than 200"):

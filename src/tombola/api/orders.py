@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from tombola.api.order_checks import (
-    AGAINST,
     OF_TIME,
     TARGETS,
     changed_keys,
@@ -21,26 +19,23 @@ from tombola.api.order_checks import (
     check_values,
     given_targets,
 )
+from tombola.api.robustness import drop_idle_typos, set_robustness, swap_words, training_texts
 from tombola.api.truncation import about_truncation
 from tombola.api.unlabelled import texts_to_label
 from tombola.attacks.resources import ENCODER, Resources
-from tombola.augmentations import Typos
-from tombola.augmentations.reach import unchanged_by, why_unchanged
 from tombola.errors import TombolaError
 from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.recipe.builtin import find_recipe
 from tombola.recipe.reading import Raw, load_recipe
 from tombola.recipe.sections import AttackSettings
-from tombola.tasks import Split, Task, kind_of, task_names
+from tombola.tasks import Task, task_names
 from tombola.tasks.inferring import ENDINGS, infer_task
 from tombola.tasks.lines import ending_of
 from tombola.training.settings import TrainSettings
 
 logger = logging.getLogger(__name__)
 
-SWAPS = {"kind": "swaps", "share": 0.15, "weight": 0.3}
-"""The adversary in the training of a ticket that should withstand synonyms."""
 ENOUGH_STEPS = 1500
 """The steps that a ticket should be trained for; if the texts are few, epochs are added to the default recipe."""
 ORIGINAL_STEPS = 300
@@ -101,8 +96,8 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
         raw["runtime"] = "transformers"
         notes += (f"ONNX is skipped: it would run on the cpu, but the target device is {order.device}",)
     if order.against is not None:
-        _set_robustness(raw, order.against)
-    typos = _drop_idle_typos(raw)
+        set_robustness(raw, order.against)
+    typos = drop_idle_typos(raw)
     more = 0
     if order.unlabelled is not None:
         more = len(texts_to_label(raw, order.unlabelled))
@@ -111,14 +106,14 @@ def plan_compression(order: Order) -> tuple[Raw, tuple[str, ...]]:
         notes += _train_enough(raw, order, changed, more)
     notes += idle_training(order.model, Task.named(task), changed)
     if "synonyms" in (order.against or ()):
-        notes += _swap_words(raw, Task.named(task), changed)
+        notes += swap_words(raw, Task.named(task), changed)
     notes += _in_language(raw, Task.named(task))
     if not same_task:
         _set_evaluation(raw, Task.named(task), changed, typos=typos)
     check_cells(raw)
     if order.seconds is not None:
         check_epochs(raw)
-    return raw, (*notes, *about_truncation(raw, _training_texts(raw)))
+    return raw, (*notes, *about_truncation(raw, training_texts(raw)))
 
 
 def _task_of(data: str | Path, text: tuple[str, ...], label: str | None) -> tuple[str, tuple[str, ...]]:
@@ -167,43 +162,6 @@ def _set_targets(raw: Raw, order: Order, changed: Collection[str]) -> None:
         raw["measure"] = measure
 
 
-def _set_robustness(raw: Raw, against: Sequence[str]) -> None:
-    """Set the augmentations that the ticket is trained on and the defenses that correct its inputs."""
-    kinds = [AGAINST[name]["augment"] for name in dict.fromkeys(against)]
-    raw["defend"] = list(dict.fromkeys(defense for name in against for defense in AGAINST[name]["defend"]))
-    _augment(raw, kinds)
-
-
-def _augment(raw: Raw, kinds: Sequence[Any]) -> None:
-    """Set the augmentations of the search and of the training of the ticket; none leaves their texts unchanged."""
-    searches = [raw["search"]] if raw["search"].get("augment") else []
-    for part in (raw["retrain"], *searches):
-        if kinds:
-            part["augment"] = {**(part.get("augment") or {}), "of": list(kinds)}
-        else:
-            part.pop("augment", None)
-    if not kinds and "inputs" in raw["search"]:
-        raw["search"]["inputs"] = "clean"
-
-
-def _drop_idle_typos(raw: Raw) -> bool:
-    """Leave out typos, and their correction, if they cannot change the texts; return whether typos can change them."""
-    kinds = list((raw["retrain"].get("augment") or {}).get("of") or ())
-    typos = [kind for kind in kinds if (kind.get("kind") if isinstance(kind, dict) else kind) == "typos"]
-    if not typos or not kind_of(Task.named(raw["task"])).reads_whole_texts:
-        return True
-    split = _training_texts(raw)
-    unchanged = unchanged_by([Typos()], split)
-    if not unchanged:
-        return True
-    logger.warning("--against typos is skipped: %s", why_unchanged(unchanged, split))
-    raw["defend"] = [
-        defense for defense in raw.get("defend") or () if defense not in AGAINST["typos"]["defend"]
-    ]
-    _augment(raw, [kind for kind in kinds if kind not in typos])
-    return False
-
-
 def _train_enough(raw: Raw, order: Order, changed: set[str], more: int) -> tuple[str, ...]:
     """Add epochs if the texts are few, so that the original and the ticket get enough steps; for it not with `--time`.
 
@@ -237,29 +195,11 @@ def _lengthen(section: Raw, who: str, training: Raw, texts: int, enough: int) ->
     )
 
 
-def _swap_words(raw: Raw, task: Task, changed: Collection[str]) -> tuple[str, ...]:
-    """Train the ticket on the most harmful neighbours of its words: random synonyms alone do not help."""
-    if "retrain.adversary" in changed or raw["retrain"].get("adversary"):
-        return ()
-    if not task.english or not kind_of(task).reads_whole_texts:
-        return ()
-    if not task.all_attackable:
-        fixed = ", ".join(name for name in task.text if name not in task.attackable)
-        return (f"against synonyms: training on random synonyms only, since attacks may not change {fixed}",)
-    raw["retrain"]["adversary"] = dict(SWAPS)
-    return ("against synonyms: the ticket is also trained on the neighbours of its words that harm it most",)
-
-
 def _count_texts(raw: Raw) -> int:
     """Count the training texts that the recipe uses."""
-    count = len(_training_texts(raw))
+    count = len(training_texts(raw))
     limit = (raw.get("data") or {}).get("train")
     return min(count, limit) if limit else count
-
-
-def _training_texts(raw: Raw) -> Split:
-    folder = (raw.get("data") or {}).get("folder")
-    return Task.named(raw["task"]).load("train", folder=Path(folder).expanduser() if folder else None)
 
 
 def _in_language(raw: Raw, task: Task) -> tuple[str, ...]:

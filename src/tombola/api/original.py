@@ -9,6 +9,7 @@ from typing import Any
 from tombola.api.choosing import with_any_speedup
 from tombola.api.running import plan_recipe
 from tombola.errors import TombolaError
+from tombola.foundations.settings import checked
 from tombola.models.finding import find_folder
 from tombola.models.safety import open_config, read_config
 from tombola.pipeline.engines import Local, Ray
@@ -16,6 +17,7 @@ from tombola.pipeline.plan import Plan
 from tombola.pipeline.runner import run_plan
 from tombola.pipeline.watching import Watcher
 from tombola.recipe.reading import Raw
+from tombola.recipe.recipe import Recipe
 from tombola.store.stage import Stage
 from tombola.store.store import Store
 from tombola.tasks import Task
@@ -23,7 +25,7 @@ from tombola.tasks.label_values import some
 
 ORIGINAL = "original.json"
 """Name under which the store keeps the original's training while a compression runs."""
-DENSE = ("model", "pooler", "task", "seed", "train", "data", "precision")
+DENSE = ("model", "pooler", "task", "seed", "train", "data", "bias", "precision")
 """The recipe's sections that define how the original is trained."""
 
 
@@ -104,6 +106,8 @@ def plan_original(raw: Raw) -> Plan:
         raw: The recipe of a compression.
     """
     dense: Raw = {name: raw[name] for name in DENSE if name in raw}
+    if not checked(Recipe, dense).uses_bias:  # the bias model is then the ticket's alone
+        dense.pop("bias", None)
     return plan_recipe({**dense, "name": f"{raw['name']}-original", "evaluate": {"on": []}})
 
 

@@ -63,6 +63,7 @@ def predict_file(
     output: Path | str | None = None,
     *,
     form: Form | None = None,
+    written_as: Form | None = None,
     task: str | None = None,
     max_length: int | None = None,
     stride: int | None = None,
@@ -75,6 +76,7 @@ def predict_file(
         source: A CSV, TSV or JSON-lines file, or the bytes of one.
         output: The file to write; its extension sets the format. By default nothing is written.
         form: The format of bytes: csv, tsv, jsonl, or txt for one text per line; detected by default.
+        written_as: The format of the result without `output`: csv, tsv or jsonl; by default that of the source.
         task: The model's task; tickets know theirs, but a multi-task ticket needs it.
         max_length: Truncate texts to this many tokens; by default the length that the ticket was trained with, or 128.
         stride: Read longer texts in windows that start this many tokens apart, and average the probabilities of the
@@ -89,8 +91,8 @@ def predict_file(
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.predicting import TextFile, form_of
 
-    written_as = form_of(Path(output)) if output is not None else None
     if output is not None:
+        written_as = form_of(Path(output))
         require_place(Path(output))
     opened, long = open_classifier(model, task, max_length), LongTexts(stride)
     known = opened.definition

@@ -144,8 +144,8 @@ def attack(
         resume: A JSON-lines file of finished examples; the same call later continues after them.
         progress: Called with the number of examples done, the total, and the accuracy under attack so far.
     """
-    from tombola.attacks import Resources
-    from tombola.attacks.resources import ENCODER
+    from tombola.attacks import Resources, configure
+    from tombola.attacks.resources import ENCODER, idle_options
     from tombola.attacks.run import attack as attack_model
     from tombola.evaluation.long_texts import LongTexts
     from tombola.models.loading import load_tokenizer
@@ -154,6 +154,9 @@ def attack(
     from tombola.tickets.opening import open_classifier
     from tombola.tickets.ticket import Ticket
 
+    chosen = configure(recipe, {}) if isinstance(recipe, str) else recipe
+    for name in idle_options({"vectors": vectors, "mlm": mlm, "lexicon": lexicon}, [chosen]):
+        logger.warning("%s: has no effect, since %s does not use it; leave it out", name, chosen.name)
     settings: dict[str, Any] = {}
     if isinstance(model, str | Path | Ticket | MultiTaskTicket):
         opened = open_classifier(model, task, max_length, needs_task=examples is None)
@@ -174,7 +177,7 @@ def attack(
         classifier,
         tokenizer,
         examples,
-        recipe,
+        chosen,
         n=n,
         seed=seed,
         labels=labels,

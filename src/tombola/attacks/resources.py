@@ -1,5 +1,6 @@
 """The resources of attacks, loaded on demand: lexicon, word neighbours, sentence encoder, masked LM."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +40,25 @@ SWAP_TABLE = 2
 TABLE_WIDTH = 50  # neighbours kept per word: TextFooler needs the most
 
 
+SUPPLY = {"vectors": "vectors", "lexicon": "lexicon", "mlm": MLM}
+"""The resource that each option supplies. The encoder is not among them: every attack measures similarity with it."""
+
+
 class MissingResource(TombolaError):
     """An attack needs a resource that is neither given nor bundled."""
+
+
+def idle_options(options: Mapping[str, object], attacks: Iterable["Attack"]) -> list[str]:
+    """Return the given options that supply a resource which none of the attacks uses.
+
+    Args:
+        options: The values of options by name; None if not given.
+        attacks: The attacks.
+    """
+    used = {name for attack in attacks for name in attack.needs}
+    return [
+        name for name, resource in SUPPLY.items() if options.get(name) is not None and resource not in used
+    ]
 
 
 @dataclass(eq=False)

@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
@@ -55,6 +55,13 @@ class Screen:
         self.paths[what] = str(path)
         if not self.muted and not (self.quiet and self.events):
             _print(self.results, f"{what:<8} {path}")
+
+    def send_rows(self, event: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Send an event for each row of a result."""
+        if self.events is not None and not self.muted:
+            events = self._events()
+            for row in rows:
+                events.send_row(event, row)
 
     def finish(self, **figures: Any) -> None:
         """Send the final event: the paths that were written, and the command's main figures."""

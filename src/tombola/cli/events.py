@@ -11,12 +11,14 @@ from typing import Any, TextIO
 from tombola.cli.forecast import Running, describe
 from tombola.cli.progress import Fault, Now, View
 
+DIGITS = 6
+"""The decimals of figures in events."""
 EVENT_SECONDS = 1.0
 """The shortest time between two progress events of a stage."""
 
 
 class Events(View):
-    """Writes `planned`, `begun`, `progressed`, `ended` and `failed` events; the command itself adds `result`.
+    """Writes `planned`, `begun`, `progressed`, `ended` and `failed` events; the command itself adds its results.
 
     Args:
         stream: Where events go.
@@ -30,8 +32,17 @@ class Events(View):
 
     def send(self, event: str, **content: Any) -> None:
         """Write an event with the current time."""
-        whole = {"event": event, "time": self.now().astimezone().isoformat(timespec="seconds"), **content}
-        print(json.dumps(plain(whole), allow_nan=False), file=self.stream, flush=True)
+        self._write({"event": event, "time": self._time(), **plain(content, DIGITS)})
+
+    def send_row(self, event: str, row: Mapping[str, Any]) -> None:
+        """Write an event with a row of the user's data, whose numbers are not rounded."""
+        self._write({"event": event, "time": self._time(), "row": plain(row)})
+
+    def _time(self) -> str:
+        return self.now().astimezone().isoformat(timespec="seconds")
+
+    def _write(self, whole: dict[str, Any]) -> None:
+        print(json.dumps(whole, allow_nan=False), file=self.stream, flush=True)
 
     def on_planned(self) -> None:
         """Write the number of stages, and how many of them are finished."""
@@ -85,12 +96,12 @@ class Events(View):
         }
 
 
-def plain(value: Any) -> Any:
-    """Convert a value to what JSON can hold: NaN and infinity become null, floats are rounded to six digits."""
+def plain(value: Any, digits: int | None = None) -> Any:
+    """Convert a value to what JSON can hold: NaN and infinity become null; other floats are rounded if asked to."""
     if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        return {str(name): plain(inner, digits) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [plain(inner, digits) for inner in value]
     if isinstance(value, float):
-        return round(value, 6) if isfinite(value) else None
+        return None if not isfinite(value) else value if digits is None else round(value, digits)
     return value if isinstance(value, int | str | bool | None) else str(value)

@@ -1,5 +1,6 @@
 """tombola predict"""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -98,6 +99,7 @@ def predict(
             source,
             output,
             form=form,
+            written_as="jsonl" if screen.events is not None else None,
             task=task,
             max_length=max_length,
             stride=stride,
@@ -105,6 +107,8 @@ def predict(
         )
     if output is not None:
         screen.wrote("labelled", output)
-    elif not screen.muted and screen.events is None:
+    elif screen.events is not None:
+        screen.send_rows("predicted", map(json.loads, text.split("\n")[:-1]))
+    elif not screen.muted:
         sys.stdout.write(text)
-    screen.finish(**({} if output else {"text": text}))
+    screen.finish()

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from tombola.attacks.resources import idle_options
 from tombola.errors import RecipeError
 from tombola.foundations.caching import cached_in_run, run_cache
 from tombola.foundations.garbage import no_garbage_collection
@@ -102,6 +103,10 @@ def _without_effect(common: Raw, variants: list[Raw], cells: list[Cell]) -> Iter
                 yield f"{name}: has no effect without a search; add one, e.g. search.method=magnitude"
     if common.get("bias") and not any(cell.recipe.uses_bias for cell in cells):
         yield "bias: has no effect, since no loss uses it; set one, e.g. train.loss.kind=poe"
+    sections = {cell.recipe.attack for cell in cells if cell.recipe.attack is not None}
+    attacks = [attack for section in sections for attack in section.recipes]
+    for name in sorted({name for section in sections for name in idle_options(dict(section), attacks)}):
+        yield f"attack.{name}: has no effect, since no attack uses it; leave it out"
 
 
 def _parts(raw: Raw) -> tuple[Raw, dict[str, Raw], dict[str, Raw]]:

@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import Scope, UnitsName
 from tombola.search import Evidence, ScorerSettings
-from tombola.search.calibration import Calibration, LayerWalk, StatisticName, Watch, check_passes
+from tombola.search.calibration import Calibration, LayerWalk, check_passes
+from tombola.search.input_statistics import StatisticName, Watch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -11,7 +11,7 @@ from tombola.errors import TombolaError
 from tombola.foundations.lazy import lazy_module
 from tombola.masks.names import Scope
 from tombola.search import Found, StageBuilder, draw_in_order, plan
-from tombola.search.calibration import StatisticName
+from tombola.search.input_statistics import StatisticName
 from tombola.search.layerwise import LayerwiseSettings
 
 if TYPE_CHECKING:

@@ -34,7 +34,9 @@ def columns_of(data: Path, layout: Layout) -> tuple[dict[str, list[Any]], list[s
         else:
             rows.append(fields)
     if not rows:
-        raise DataError(f"{data}: contains no rows.")
+        raise DataError(
+            f"{bad[0]}; no other row can be read either." if bad else f"{data}: contains no rows."
+        )
     notes = [f"{name}: {value!r}" for name, value in layout.model_dump(exclude_defaults=True).items()]
     if bad:
         count = f"{len(bad):,} rows cannot be read, the first" if len(bad) > 1 else "1 row cannot be read,"

@@ -24,7 +24,15 @@ from tombola.tasks.data_columns import answers_of, columns_of, layout_of, other_
 from tombola.tasks.data_files import ENDINGS as ENDINGS
 from tombola.tasks.data_files import task_file_of as task_file_of
 from tombola.tasks.data_files import task_name_of, train_file_of
-from tombola.tasks.label_values import decimal_mark, kind_of_labels, label_names, rare_labels, some
+from tombola.tasks.label_values import (
+    about_joined_labels,
+    decimal_mark,
+    kind_of_labels,
+    label_names,
+    missing_values,
+    rare_labels,
+    some,
+)
 from tombola.tasks.languages import ENGLISH, recognised_language
 from tombola.tasks.lines import ending_of
 from tombola.tasks.readers import USUAL
@@ -271,7 +279,8 @@ def _label_entries(
         share = f"{count / len(answers):.0%}"
         notes = [f"{len(labels)} labels: {some(labels)}; the most common one, {most}, in {share}"]
         entries = {"labels": labels, "metrics": ["accuracy", "macro_f1"]}
-        return entries, {"values": writings} if writings else {}, [*notes, *rare_labels(answers)]
+        notes += [*about_joined_labels(answers), *missing_values(answers), *rare_labels(answers)]
+        return entries, {"values": writings} if writings else {}, notes
     numbers = sorted(float(answer.replace(mark, ".")) for answer in answers)
     notes = [f"regression: numbers from {numbers[0]:g} to {numbers[-1]:g}"]
     return {"metrics": ["pearson", "spearman"]}, {"decimal": mark} if mark != "." else {}, notes

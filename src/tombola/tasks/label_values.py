@@ -15,6 +15,11 @@ from tombola.tasks.column_roles import MOST_CLASSES
 FEW_NUMBERS = 12  # integers with at most this many values are classes, others are regression targets
 FEW_EXAMPLES = 20  # per label, so that every split is likely to have some
 
+MISSING = {"nan", "null", "n/a", "#n/a"}
+"""What other programs write into empty cells."""
+SEPARATORS = (",", ";", "|")
+"""The usual separators of several labels in one cell."""
+
 DecimalMark = Literal[".", ","]
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
@@ -34,8 +39,8 @@ def kind_of_labels(
     distinct = set(answers)
     if len(distinct) < 2:
         raise DataError(
-            f"{data}: the label column {label} has only one value ({some(sorted(distinct))}): if it is the wrong "
-            "column, set another with --label NAME."
+            f"{data}: the label column {label} has only one value ({some(sorted(distinct))}): add examples with other "
+            "labels, or set another column with --label NAME."
         )
     numbers = {value: number for value in distinct if (number := as_number(value, mark)) is not None}
     if len(numbers) == len(distinct):
@@ -48,9 +53,10 @@ def kind_of_labels(
         if not whole or len(distinct) > FEW_NUMBERS:
             return "regression"
     if len(distinct) > MOST_CLASSES:
+        advice = about_joined_labels(answers) or ["if it is the wrong column, set another with --label NAME"]
         raise DataError(
-            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: if "
-            "it is the wrong column, set another with --label NAME."
+            f"{data}: the label column {label} has {len(distinct):,} different values, more than {MOST_CLASSES}: "
+            f"{advice[0]}."
         )
     return "classification"
 
@@ -80,6 +86,16 @@ def label_names(answers: list[str]) -> tuple[list[str], dict[str, str]]:
     return labels, {writing: usual[folded] for folded, counts in writings.items() for writing in counts}
 
 
+def missing_values(answers: list[str]) -> list[str]:
+    """Return a note on labels that look like empty cells, as other programs write them."""
+    counts = Counter(answer for answer in answers if answer.casefold() in MISSING)
+    return [
+        f"{count:,} {'row has' if count == 1 else 'rows have'} the label {answer}: if that means no label, leave the "
+        "cell empty"
+        for answer, count in counts.items()
+    ]
+
+
 def rare_labels(answers: list[str]) -> list[str]:
     """Warn about labels that some split may lack."""
     counts = Counter(map(_folded, answers))
@@ -94,6 +110,26 @@ def rare_labels(answers: list[str]) -> list[str]:
     return [
         f"fewer than {FEW_EXAMPLES} examples: {told}; some splits may not contain them: add rows, or merge labels"
     ]
+
+
+def about_joined_labels(answers: list[str]) -> list[str]:
+    """Return a note on how to use several labels per text, if values such as `positive,funny` look like that.
+
+    They do if their parts are fewer than the values, or if some of them also are values on their own.
+    """
+    distinct = set(answers)
+    for mark in SEPARATORS:
+        joined = {value for value in distinct if mark in value}
+        parts = {part.strip() for value in distinct for part in value.split(mark)}
+        alone = any(part.strip() in distinct for value in joined for part in value.split(mark))
+        if joined and (len(parts) < len(distinct) or (alone and len(parts) == len(distinct))):
+            rows = [answer for answer in answers if answer in joined]
+            return [
+                f"{len(rows):,} {'row seems' if len(rows) == 1 else 'rows seem'} to have several labels, such as "
+                f"{rows[0]!r}: for several labels per text, write a task file of kind multi-label, as the page "
+                '"Your own data" shows'
+            ]
+    return []
 
 
 def decimal_mark(answers: list[str], data: Path, label: str) -> DecimalMark:

@@ -1,5 +1,6 @@
 """Find a split's rows: in the package, next to the task file, in the local data folder, or on the hub."""
 
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from tombola.tasks.readers import DoesNotFit, Table
 
 if TYPE_CHECKING:
     from tombola.tasks.task import Task
+
+logger = logging.getLogger(__name__)
 
 BUNDLED = Path(__file__).parent / "bundled"
 DATA_FOLDER = "TOMBOLA_DATA"
@@ -139,13 +142,28 @@ def open_unlabelled(task: "Task", file: Path) -> tuple[Examples, Table]:
             try:
                 table = kind_of(task).open(task, file, one)
                 rows = list(table.rows)
-                return parse(task, one, table._replace(rows=iter(rows)), labelled=False), table._replace(
-                    rows=iter(rows)
-                )
+                examples = parse(task, one, table._replace(rows=iter(rows)), labelled=False)
             except DoesNotFit as error:
                 misfit = misfit or error
+                continue
+            _check_texts(file, examples)
+            return examples, table._replace(rows=iter(rows))
     assert misfit is not None
     raise misfit
+
+
+def _check_texts(file: Path, examples: Examples) -> None:
+    """Raise an error if all texts are empty, and warn if some are: a model predicts something for them too."""
+    empty = sum(not any(text.strip() for text in texts) for texts in examples.texts)
+    if empty == len(examples.texts):
+        raise DataError(f"{file}: the text is empty in every row: check the text column.")
+    if empty:
+        logger.warning(
+            "%s: %s, so the prediction for %s is meaningless",
+            file,
+            "1 row has an empty text" if empty == 1 else f"{empty:,} rows have an empty text",
+            "it" if empty == 1 else "them",
+        )
 
 
 def find_test_file(task: "Task", name: str, folder: Path | None) -> Path:

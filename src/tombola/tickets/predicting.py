@@ -22,6 +22,8 @@ from tombola.tasks.readers import DELIMITERS, DoesNotFit
 Form = Literal["csv", "tsv", "jsonl", "txt"]
 PREDICTION, PROBABILITY, PROBABILITIES = "prediction", "probability_", "probabilities"
 NEW_LINES = ("\n", "\r")
+DIGITS = 6
+"""The decimals of probabilities."""
 
 
 @dataclass(frozen=True)
@@ -178,22 +180,30 @@ def _as_named(task: Task) -> Task:
 
 
 def _nested(prediction: Prediction) -> dict[str, Any]:
-    record: dict[str, Any] = {PREDICTION: prediction.label}
-    if prediction.probabilities:
-        record[PROBABILITIES] = prediction.probabilities
+    """Return a prediction as values of a JSON object, with no more digits than the model computes."""
+    label, chances = prediction.label, prediction.probabilities
+    record: dict[str, Any] = {PREDICTION: float(f"{label:.7g}") if isinstance(label, float) else label}
+    if chances:
+        record[PROBABILITIES] = (
+            _rounded(chances) if isinstance(chances, Mapping) else [_rounded(word) for word in chances]
+        )
     return record
+
+
+def _rounded(chances: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(chance, DIGITS) for name, chance in chances.items()}
 
 
 def _flat(prediction: Prediction) -> dict[str, Any]:
     """Return a prediction as columns; several labels go into one column, and so do the probabilities of tags."""
-    label, chances = prediction.label, prediction.probabilities
+    record = _nested(prediction)
+    label, chances = record[PREDICTION], record.get(PROBABILITIES, {})
     if not isinstance(chances, Mapping):
-        assert isinstance(label, tuple)
         return {PREDICTION: " ".join(label), PROBABILITIES: json.dumps(chances)}
     value = ",".join(label) if isinstance(label, tuple) else label
     return {
         PREDICTION: value,
-        **{f"{PROBABILITY}{name}": f"{chance:.6f}" for name, chance in chances.items()},
+        **{f"{PROBABILITY}{name}": f"{chance:.{DIGITS}f}" for name, chance in chances.items()},
     }
 
 
