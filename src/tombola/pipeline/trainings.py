@@ -218,7 +218,7 @@ class TrainingBuilder:
 
 
 def _attack_encoder(settings: TrainSettings) -> ModelSource | None:
-    """Return the sentence encoder of an adversary, whose input embeddings give the word neighbours."""
+    """Return the sentence encoder of an adversary, which measures how similar texts or words are."""
     uses = isinstance(settings.adversary, AttackAdversary | SwapAdversary)
     return ModelSource.find(ENCODER) if uses else None
 

@@ -57,7 +57,7 @@ class AttackStage(Stage[Attacked]):
     vectors: FileSource | None = None
     mlm: ModelSource | None = None
     encoder: ModelSource | None = None
-    """The sentence encoder, whose input embeddings give the word neighbours if there are no vectors."""
+    """The sentence encoder, which measures how similar texts are."""
     neighbours: int | None = None
     """The version of the bundled table of word neighbours, if the attack uses it."""
     proposals: int | None = None
