@@ -163,7 +163,7 @@ def test_the_folder_knows_its_task_elsewhere(
     assert tombola.evaluate("moved", on=["test"], data=data.parent) == expected
     assert tombola.evaluate("moved", on=["test"], task="moved/task.yaml", data=data.parent) == expected
     assert tombola.predict("moved", ["a lovely film"])
-    with pytest.raises(TombolaError, match=r"moved: no file for films/train .*name its folder: TOMBOLA_DATA"):
+    with pytest.raises(TombolaError, match=r"moved: no file for films/train .*set its folder: TOMBOLA_DATA"):
         tombola.evaluate("moved", on=["test"])
 
 
