@@ -117,8 +117,8 @@ class SelectiveAdamW(AdamW):
         ]
         if missing:
             raise TombolaError(
-                f"{len(missing)} weights to select from, such as {missing[0]}, have no gradient in this optimizer: pass all "
-                "trainable parameters, or set requires_grad to False for the others"
+                f"{len(missing)} weights to select from, such as {missing[0]}, have no gradient here: pass "
+                "all trainable parameters, or set requires_grad to False for the others"
             )
         return [rows[weight] for weight in self.candidates.weights]
 
