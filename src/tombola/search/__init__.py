@@ -106,6 +106,10 @@ class SearchSettings(Choice):
         )
         return units if self.pooler else units.without("pooler")
 
+    def texts_read(self, examples: int, batch_size: int) -> float | None:
+        """Return about how many texts the scores read of so many training examples; None if unknown."""
+        return None if self.reads_data else 0.0
+
     def check_model(self, config: PreTrainedConfig) -> None:
         """Raise if the search cannot work on models of this config."""
         return None

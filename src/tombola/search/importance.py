@@ -91,6 +91,11 @@ class Importance(ScorerSettings):
         description="draw.rounds: training of the small model between rounds; unset keys are inherited from `train`",
     )
 
+    def texts_read(self, examples: int, batch_size: int) -> float:
+        """Return about how many texts the scores read; a gradient takes three times a forward pass."""
+        texts = examples if self.batches is None else self.batches * batch_size
+        return 3.0 * texts * (2 if self.inputs == "both" else 1)
+
     @model_validator(mode="after")
     def _check_random_order(self) -> Self:
         for name in ("mask_number", "preserve_layer_ratio"):

@@ -10,7 +10,7 @@ from tombola.pipeline.references import DataSource, ModelSource
 from tombola.pipeline.stages.base import MaskStage, ModelStage, ScoreStage, UsesFamily, emptied
 from tombola.pipeline.stages.defend import Defend
 from tombola.pipeline.stages.prune import Prune, prune_model
-from tombola.pipeline.stages.score import score_units, texts_scored
+from tombola.pipeline.stages.score import BATCH, score_units
 from tombola.search import Amount, SearchSettings, searches
 from tombola.store.stage import Workspace
 
@@ -70,8 +70,10 @@ class Draw(UsesFamily, MaskStage):
         return f"draw {self.heads or 0} heads and {self.ffns or 0} FFNs"
 
     def texts_read(self) -> float | None:
-        """Return about how many texts the draw's own scores take; None if unknown."""
-        return 0.0 if self.scores or self.pruned else texts_scored(self)
+        """Return about how many texts the draw's own scores read; None if unknown."""
+        if self.scores or self.pruned:
+            return 0.0
+        return self.search.texts_read(len(self.data.load()), BATCH)
 
     def run(self, space: Workspace) -> None:
         """Draw the mask and describe it."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Batch size of the data that scorers read."""
-GRADIENT = 3
-"""The time of a gradient, in forward passes."""
 LOGITS = 2**26
 """Logits per batch of packed documents, each token of which has one for every word of the vocabulary."""
 
@@ -56,24 +54,13 @@ class UnitScores(UsesFamily, ScoreStage):
         return "score the units"
 
     def texts_read(self) -> float | None:
-        """Return about how many texts the scores take, in forward passes."""
-        return texts_scored(self)
+        """Return about how many texts the scores read."""
+        return self.search.texts_read(len(self.data.load()), BATCH)
 
     def run(self, space: Workspace) -> None:
         """Score the units, and save the scores."""
         origin = self.model.load(self.data.definition, self.seed)
         score_units(self, space, origin).save(space.folder / SCORES)
-
-
-def texts_scored(stage: UnitScores | Draw) -> float | None:
-    """Return about how many texts the scores take, in forward passes; None if unknown."""
-    from tombola.search.importance import Importance
-
-    search = stage.search
-    if not isinstance(search, Importance):
-        return None if search.reads_data else 0.0
-    texts = len(stage.data.load()) if search.batches is None else search.batches * BATCH
-    return texts * (2 if search.inputs == "both" else 1) * GRADIENT
 
 
 def score_units(stage: UnitScores | Draw, space: Workspace, origin: PreTrainedModel) -> Scores:
